@@ -15,8 +15,9 @@ from pulse_core.app.context import HomeContext, LoadedSettings
 from pulse_core.app.state import current_state
 from pulse_core.model.errors import PulseError, SettingsRefused
 from pulse_core.model.event import Event
-from pulse_core.model.home_status import HomeStatus, LockHolder
+from pulse_core.model.home_status import SHOWN_PIDS, HomeStatus, LockHolder
 from pulse_core.model.moment import Moment
+from pulse_core.model.text import listed
 from pulse_core.ports.engine import CONTROL_GROUP, GROUP_LIMITS
 from pulse_core.ports.readers import EventQuery
 from pulse_core.projections.conditions import GONE, UNWRITTEN
@@ -169,7 +170,7 @@ class DaemonChecks:
         status = self.status
         for one in status["processes"] if isinstance(status, Mapping) else ():
             if left := one.get("leftovers"):
-                words = f"{one['name']}: {', '.join(map(str, left))} of earlier lives of it"
+                words = f"{one['name']}: {listed(left, SHOWN_PIDS)} of earlier lives of it"
                 remedy = (
                     'kill what is not meant to stay; with kill = "tree" a restart and a stop end what is left'
                 )

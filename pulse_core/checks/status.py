@@ -9,6 +9,7 @@ from pulse_core.model.durations import UNITS, duration_text
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.names import NOT_WATCHED, OPTIONAL_WATCHERS
+from pulse_core.model.text import listed
 from pulse_core.projections.conditions import Condition
 from pulse_core.projections.state import Snapshot
 
@@ -31,9 +32,7 @@ def lines(curr: Snapshot) -> Iterator[str]:
         "unknown": [name for name, ok in oks.items() if ok is None],
     }
     said = [f"{sum(map(bool, oks.values()))} of {len(names)} well"]
-    for word, which in others.items():
-        more = f" and {len(which) - NAMED} more" if len(which) > NAMED else ""
-        said += [f"{word}: {', '.join(which[:NAMED])}{more}"] if which else []
+    said += [f"{word}: {listed(which, NAMED)}" for word, which in others.items() if which]
     yield f"checks    {'; '.join(said)}"
 
 

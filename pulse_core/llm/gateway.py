@@ -6,6 +6,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from pulse_core.llm.settings import LIVE, READY, LlmSettings, role_of
+from pulse_core.model.text import listed
 from pulse_core.ports.prober import ProbeResult, Trouble
 
 LARGEST_BODY = 128 << 10
@@ -50,6 +51,4 @@ def _names(told: object) -> str:
         if isinstance(told, list)
         else []
     )
-    return ", ".join(known[:MOST_NAMED]) + (
-        f" and {len(known) - MOST_NAMED} more" if len(known) > MOST_NAMED else ""
-    )
+    return listed(known, MOST_NAMED)

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from pulse_core.model.text import listed
+
 SHOWN_NAMES = 12
 MOST_NAMES = 1_000
 """Names among which a near one is looked for: each takes tens of microseconds."""
@@ -103,5 +105,4 @@ def hint(name: str, known: Iterable[str]) -> str:
     names = sorted(known)
     if near := get_close_matches(name, names[:MOST_NAMES], n=1, cutoff=0.6):
         return f" (did you mean {near[0]!r}?)"
-    more = f", and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
-    return f" (there are: {', '.join(names[:SHOWN_NAMES])}{more})" if names else ""
+    return f" (there are: {listed(names, SHOWN_NAMES)})" if names else ""

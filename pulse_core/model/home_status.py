@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from typing import NotRequired, TypedDict
 
 from pulse_core.model.json_types import Json
+from pulse_core.model.text import listed
+
+SHOWN_PIDS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +256,7 @@ def _alive_of(process: GuardedProcessStatus) -> str:
     name, pid, left = process["name"], process["pid"], process.get("leftovers", ())
     parts = [f"process {pid}"] if pid else []
     if left:
-        parts.append(f"left of its earlier lives: {' '.join(map(str, left))}")
+        parts.append(f"left of its earlier lives: {listed(left, SHOWN_PIDS)}")
     if parts:
         return f"{name} ({'; '.join(parts)})"
     return name if process["state"] == "up" else ""

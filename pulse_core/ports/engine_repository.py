@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from pulse_core.model.errors import PulseError
+from pulse_core.model.text import listed
 from pulse_core.ports.engine import Revision
 
 _SHOWN = 5
@@ -58,7 +59,8 @@ class StagingState:
             yield f"{self.path} is missing; make it again with: upulse init"
             return
         if self.conflicts:
-            yield f"{_few(self.conflicts)} hold both sides of a merge; settle them, then: git -C {self.path} add --all"
+            files = listed(self.conflicts, _SHOWN)
+            yield f"{files} hold both sides of a merge; settle them, then: git -C {self.path} add --all"
         if self.under_way:
             way = self.under_way
             yield f"a {way} is under way; end it with: git -C {self.path} {way} --continue (or --abort)"
@@ -68,9 +70,10 @@ class StagingState:
             yield f"{self.path} is on the branch {self.branch}; go back with: git -C {self.path} switch staging"
         nested = tuple(name for name in self.dirty if name.endswith("/"))  # as git writes another repository
         if nested:
-            yield f"{_few(nested)} can't be committed, as another repository; move it away, or name it in .gitignore"
+            files = listed(nested, _SHOWN)
+            yield f"{files} can't be committed, as another repository; move it away, or name it in .gitignore"
         elif self.dirty and not self.conflicts:
-            yield f"{_few(self.dirty)} not committed; a promote does that, or: git -C {self.path} commit --all"
+            yield f"{listed(self.dirty, _SHOWN)} not committed; a promote does that, or: git -C {self.path} commit --all"
         if self.taken_back:
             yield rejected_staging_advice(self.path, self.taken_back)
         elif self.behind:
@@ -83,11 +86,6 @@ def rejected_staging_advice(path: Path, taken_back: str) -> str:
         f"staging keeps your work, with what was taken back ({taken_back[:12]}): mend it there and promote it,"
         f" or drop it with: git -C {path} reset --keep main"
     )
-
-
-def _few(files: tuple[str, ...]) -> str:
-    more = len(files) - _SHOWN
-    return ", ".join(files[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 class EngineRepository(Protocol):

@@ -7,7 +7,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pulse_core.model.text import count, format_size, one_line
+from pulse_core.model.home_status import SHOWN_PIDS
+from pulse_core.model.text import count, format_size, listed, one_line
 from upulse_cli.time_args import ago, local
 from upulse_cli.views.table import PlainTable
 
@@ -136,7 +137,7 @@ def process_table(processes: Sequence[Mapping[str, Any]]) -> Table:
         if held := one.get("held"):
             why += f"; held back since {local(held['since'])}"
         if left := one.get("leftovers"):
-            why += f"; of earlier lives {', '.join(map(str, left))}"
+            why += f"; of earlier lives {listed(left, SHOWN_PIDS)}"
         taken = usage_cells(one.get("usage") or {}) if known else ()
         table.line(one["name"], coloured_state(one), pid, since, *taken, one["restarts"], why)
     return table

@@ -8,7 +8,7 @@ from pulse_core.actions import BUDGET, CAPABILITIES_BUDGET, RULES_BUDGET, STARTS
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import OUTWARD, ROLLBACK_ENGINE
-from pulse_core.model.text import count
+from pulse_core.model.text import count, listed
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner, Rule
@@ -128,12 +128,8 @@ def _named(held: Mapping[str, str]) -> str:
     keys: dict[str, list[str]] = {}
     for key, rule in held.items():
         keys.setdefault(rule, []).append(key)
-    told = [f"{rule}: {_some(some)}" for rule, some in keys.items()]
+    told = [f"{rule}: {listed(some, NAMED)}" for rule, some in keys.items()]
     return "; ".join(told[:NAMED]) + (f"; {count(len(told) - NAMED, 'more rule')}" if told[NAMED:] else "")
-
-
-def _some(keys: Sequence[str]) -> str:
-    return ", ".join(keys[:NAMED]) + (f" and {len(keys) - NAMED:,} more" if keys[NAMED:] else "")
 
 
 def budget_notice(one: ActionBudget, curr: Snapshot) -> Verdict:
@@ -144,7 +140,7 @@ def budget_notice(one: ActionBudget, curr: Snapshot) -> Verdict:
         spent = f"{count(len(one.held), noun)}{whose} held back: {limit} a minute over all targets are spent"
         note = f"{spent}; {_named(one.held)}"
         dead = [key.removeprefix(restart_key("")) for key in one.held] if one.topic == STARTS_BUDGET else []
-        text = f"{spent}: {_some(dead)}" if dead else note
+        text = f"{spent}: {listed(dead, NAMED)}" if dead else note
         notices = notify_unless_told(one.topic, TITLES[one.topic], text, curr)
         return Verdict(notices, notes=(note,)).after_wait(one.frees_us(curr.now))
     if told is None or told.over:

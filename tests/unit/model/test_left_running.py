@@ -16,8 +16,12 @@ NOBODY = "It left no process running."
         ({"state": "up", "pid": None}, "it."),
         ({"state": "backing-off", "pid": None}, NOBODY),
         ({"state": "backing-off", "pid": 7}, "it (process 7)."),  # it lives, and does not serve
-        ({"state": "backing-off", "pid": None, "leftovers": [8, 9]}, "it (left of its earlier lives: 8 9)."),
+        ({"state": "backing-off", "pid": None, "leftovers": [8, 9]}, "it (left of its earlier lives: 8, 9)."),
         ({"state": "up", "pid": 7, "leftovers": [8]}, "it (process 7; left of its earlier lives: 8)."),
+        (
+            {"state": "down", "pid": None, "leftovers": range(1, 3001)},
+            "it (left of its earlier lives: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 and 2,988 more).",
+        ),
     ],
 )
 def test_whoever_lives_is_told_whatever_its_state_is(process: dict[str, object], told: str) -> None:
