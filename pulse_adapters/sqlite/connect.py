@@ -65,10 +65,16 @@ def open_database(path: Path | str, uri: str = "", **options: Any) -> MendingCon
 
 
 def refuse_odd_files(path: Path) -> None:
-    """Raise sqlite3.DatabaseError if a database, its -wal or its -shm is a pipe, a socket, a device or a directory."""
+    """Raise sqlite3.DatabaseError if a database, its -wal or its -shm is a pipe, a socket, a device or a directory.
+
+    So does a link in the place of one of the last two, which SQLite doesn't follow.
+    """
     for part in files_of(path):
         with suppress(OSError):
-            if not stat.S_ISREG(part.stat().st_mode):
+            mode = part.lstat().st_mode
+            if stat.S_ISLNK(mode):
+                raise sqlite3.DatabaseError(f"{part} is a link; put what it leads to there, or move it away")
+            if not stat.S_ISREG(mode):
                 raise sqlite3.DatabaseError(f"{part} is no regular file; move it away")
 
 

@@ -56,6 +56,20 @@ def test_who_reads_or_opens_the_log_is_told(tmp_path: Path, part: str) -> None:
         open_writer(path, Opening())
 
 
+@pytest.mark.parametrize("leads_to", ["nowhere", "rows"])
+def test_a_link_in_the_place_of_a_wal_is_told(tmp_path: Path, leads_to: str) -> None:
+    """SQLite follows none there, and its own words are those of a full disk."""
+    path = tmp_path / "events.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE any (one)")
+    (tmp_path / "rows").write_bytes(b"")
+    Path(f"{path}-wal").symlink_to(tmp_path / leads_to)
+    with pytest.raises(sqlite3.DatabaseError, match=r"events\.db-wal is a link; put what it leads to there"):
+        connect_readonly(path)
+    with pytest.raises(Damaged, match=r"events\.db-wal is a link"):
+        open_writer(path, Opening())
+
+
 @pytest.mark.timeout(120)
 def test_other_files_of_a_home_hang_nobody_either(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     home = HomeLayout(tmp_path)
