@@ -5,6 +5,7 @@ environment, a folder, ignored signals and an output of its own. Where the inter
 imported, what is inherited), a daemon is executed.
 """
 
+import atexit
 import gc
 import importlib
 import json
@@ -92,7 +93,15 @@ def _forker() -> _Forker:
     argv = [sys.executable, "-m", "tests.forked_daemons"]
     with theirs:
         process = subprocess.Popen(argv, cwd=_CHECKOUT, stdin=theirs.fileno(), stdout=subprocess.DEVNULL)
-    return _Forker(ours, process)
+    atexit.register(_end, made := _Forker(ours, process))
+    return made
+
+
+def _end(forker: _Forker) -> None:
+    """End it with the run, so that nothing is left open."""
+    forker.connection.close()
+    forker.process.kill()
+    forker.process.wait()
 
 
 def _serve(connection: socket.socket) -> int:
