@@ -416,6 +416,10 @@ class LinuxProcessTable:
 
     def _watch(self, found: ProcessId) -> None:
         loop = asyncio.get_running_loop()
+        if end := self._spawner.end_of_child(found):  # a second pidfd of it would cost a second descriptor
+            self._handles[found] = None
+            end.add_done_callback(lambda _: self._report(found))
+            return
         try:
             handle = open_pidfd(found)
         except OSError as error:

@@ -161,6 +161,11 @@ class Spawner:
         """Whether this is a child that will be reaped here."""
         return pid in self._children
 
+    def end_of_child(self, found: ProcessId) -> asyncio.Future[int] | None:
+        """The end of a child that will be reaped here, for whoever waits for it; None of any other process."""
+        child = self._children.get(found.pid)
+        return child.exited if child and child.found == found else None
+
     async def start(
         self,
         argv: Sequence[str],

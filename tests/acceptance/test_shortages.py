@@ -1,7 +1,6 @@
 """The system gives a running daemon nothing more: no descriptors, no threads. Nobody is taken for dead, and it goes on."""
 
 import os
-import resource
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.ports.readers import EventQuery
 from tests.acceptance.conftest import Served
 from tests.dead_mount import dead
+from tests.descriptors import no_descriptors
 from tests.long_form import sampled
 
 GUARDED = "".join(
@@ -30,19 +30,6 @@ def deaths(served: Served) -> list[str]:
     with SqliteEventReader(served.home.path) as log:
         found = list(log.events(EventQuery(kinds=("process-died",))))
     return [one.subject for one in found if not one.spelled()["data"].get("intended")]
-
-
-@contextmanager
-def no_descriptors(pid: int) -> Iterator[None]:
-    """All below the limit are taken: this process can open nothing more."""
-    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    taken = {int(name) for name in os.listdir(f"/proc/{pid}/fd")}
-    free = next(number for number in range(len(taken) + 1) if number not in taken)
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, (free, before[1]))
-    try:
-        yield
-    finally:
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
 
 
 @contextmanager

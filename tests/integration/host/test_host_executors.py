@@ -29,6 +29,7 @@ from pulse_core.model.errors import PulseError, Refused
 from pulse_core.ports.executor import Result, Safety, Slot
 from pulse_core.ports.host import ProcessId
 from pulse_core.settings.settings import Settings
+from tests.descriptors import no_descriptors
 from tests.engine_user import ROOT_ALONE
 from tests.integration.host.host_scene import EVENT_ID, script, until, wished
 
@@ -76,6 +77,15 @@ async def test_a_restart_takes_a_slot_of_starts_if_nothing_lives_and_none_if_som
     await until(lambda: not is_alive(known["it"]))
     assert executor.policy(params).slot is Slot.START
     assert restarter(settings(command=["true"], match="x")).policy(params).slot is Slot.SHARED
+
+
+async def test_the_slot_of_a_restart_is_known_where_nothing_can_be_opened_to_look_with(
+    restarter: Callable[[Settings], RestartProcess], known: Known
+) -> None:
+    executor, params = restarter(SLEEP), RestartParams(process="it")
+    known["it"] = found_in(await restart(executor))
+    with no_descriptors(os.getpid()):
+        assert executor.policy(params).slot is Slot.START
 
 
 async def test_the_dead_one_is_replaced(

@@ -66,6 +66,20 @@ async def test_a_kill_is_told_once(table: LinuxProcessTable, spawner: Spawner, l
     assert not (await seen(table, by(), found)).found
 
 
+async def test_a_child_that_is_held_takes_no_descriptor_more(
+    table: LinuxProcessTable, spawner: Spawner, log: Path
+) -> None:
+    """Of a limit of 1,024 twenty processes take twenty, and not forty: the others are for starts."""
+    dead: list[ProcessId] = []
+    children = [await spawner.start(["sleep", "1000"], output=log) for _ in range(4)]
+    before = len(os.listdir("/proc/self/fd"))
+    table.hold(children, dead.append)
+    assert len(os.listdir("/proc/self/fd")) == before
+    os.kill(children[0].pid, 9)
+    await until(lambda: dead)
+    assert dead == children[:1]
+
+
 async def test_who_was_dead_before_is_told_soon(table: LinuxProcessTable) -> None:
     dead: list[ProcessId] = []
     reused = ProcessId(os.getpid(), 1)
