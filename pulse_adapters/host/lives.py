@@ -196,8 +196,9 @@ class Lives:
         """Whether a bearer of this name's mark may be a start that the log misses, and not one that it has the end of.
 
         The log says of its effect that it was begun, and no more. Or it knows nothing of that effect (the disk was full, the
-        log is gone): a group shows then that Pulse began it, or that the name is new to the log. Else anybody may have set
-        its mark. known: whom the log knows.
+        log is gone): a group shows then that Pulse began it, or that the name is new to the log, or that the effect is
+        newer than that of the last life: whoever was given the marks of a life that is over bears an older one. known:
+        whom the log knows.
         """
         bearer, life = self._bearer_of(one), self.last(name)
         if bearer is None or (known and one.started <= known.started):
@@ -206,8 +207,16 @@ class Lives:
             return True
         if life is None:
             return known is None or self._is_in_group(bearer.effect, one.pid)
-        is_younger = bearer.effect != life.effect and one.started > life.found.started
-        return is_younger and self._is_in_group(bearer.effect, one.pid)
+        if bearer.effect == life.effect or one.started <= life.found.started:
+            return False
+        # Ids of effects begin with their time.
+        is_newer = bearer.effect > life.effect and self.home_marks.name_of(bearer) == name
+        return is_newer or self._is_in_group(bearer.effect, one.pid)
+
+    def adopt(self, name: str, one: ProcessId, settings: str) -> None:
+        """Have the start that the log misses for the last life of this name; settings: the sum of its settings."""
+        if bearer := self._bearer_of(one):
+            self.begin(name, Life(bearer.effect, one, settings))
 
     async def find_starts(self, name: str) -> tuple[ProcessId, ...]:
         """Those that bear the mark of this name, or are in a group of its lives: session leaders, then the oldest."""

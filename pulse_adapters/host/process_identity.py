@@ -177,9 +177,14 @@ def start_sum(process: ProcessSettings) -> str:
     return f"{zlib.crc32(told.encode()):08x}"
 
 
+def sum_shown_by(pid: int) -> str:
+    """With which settings a process shows that it was started; empty if it shows none."""
+    return variable_in(environment(pid), START_MARK)
+
+
 def begun_otherwise(process: ProcessSettings, pid: int) -> str:
     """That this process was started with other settings than they are now, in words; empty if nothing shows that."""
-    shown = variable_in(environment(pid), START_MARK) if process.start else ""
+    shown = sum_shown_by(pid) if process.start else ""
     if shown in ("", start_sum(process)):
         return ""
     words = f"process {pid} was started before its `start`, or what that is given (as `env` or `user`), was changed"

@@ -33,6 +33,7 @@ from pulse_adapters.host.process_identity import (
     is_as_begun,
     is_produced_by,
     not_of_user,
+    sum_shown_by,
     words_of_others,
 )
 from pulse_adapters.host.process_search import find_matching
@@ -232,6 +233,7 @@ class LinuxProcessTable:
                 and not self._claims.other(process.name, found)
             ):
                 words = f"process {found.pid} was started by an earlier daemon"
+                self._lives.adopt(process.name, found, sum_shown_by(found.pid))
                 sights[process.name] = ProcessObservation((found,), detail=words)
                 return
 

@@ -18,6 +18,7 @@ from pulse_core.model.errors import LogUnavailable
 from pulse_core.ports.readers import EventQuery
 from tests import processes
 from tests.acceptance.conftest import Served
+from tests.control_groups import skip_without_groups, where_none_can_be_made
 from tests.integration.cli.cli_home import CliHome
 from tests.small_disk import small_disk
 
@@ -131,6 +132,36 @@ def test_a_daemon_that_was_killed_comes_back_on_a_full_disk(small: Path, reserve
         os.kill(first, signal.SIGKILL)
         served.start()
         assert served.pid_when_up("victim", other_than=first)
+    finally:
+        served.close()
+
+
+def test_what_was_started_on_a_full_disk_goes_on_as_the_process_without_control_groups_when_the_daemon_is_killed(
+    small: Path, tmp_path: Path
+) -> None:
+    served = Served(small / "home")
+    served.said, served.is_forked = (
+        tmp_path / "said",
+        False,
+    )  # a fork is in the group of the process that forks
+    try:
+        with where_none_can_be_made(skip_without_groups()):
+            served.configure(VICTIM)
+            served.start()
+            served.pid_when_up("victim")
+            second = child_of(served)
+            for _ in range(3):  # the reserve is freed at the first refusal, and then it is full for good
+                fill(small)
+                os.kill(first := second, signal.SIGKILL)
+                served.eventually(lambda first=first: child_of(served) not in (0, first), "a new victim")  # type: ignore[misc]
+                second = child_of(served)
+            served.kill()
+            served.start()
+            assert served.pid_when_up("victim") == second
+            (small / "ballast").unlink()
+            served.eventually(lambda: is_appended(served), "appends are taken again")
+            os.kill(second, signal.SIGKILL)
+            served.pid_when_up("victim", other_than=second)
     finally:
         served.close()
 

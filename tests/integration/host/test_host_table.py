@@ -18,7 +18,9 @@ from pulse_adapters.host.process_identity import doubtful_matches
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.settings_doubts import doubts_of
 from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.sqlite.events import new_id
 from pulse_adapters.workers.proc import (
+    TICKS_PER_SECOND,
     command_line,
     has_marker,
     is_alive,
@@ -447,6 +449,36 @@ async def test_a_helper_is_not_taken_for_its_dead_main_process_by_the_next_daemo
     os.kill(it.pid, 9)
     await until(lambda: read_stat(it.pid) is None)
     assert await found(begun, it) == await found(begun) == ()
+
+
+async def test_a_start_that_no_disk_took_is_known_by_its_marks_if_they_are_newer_than_the_last_that_it_took(
+    spawner: Spawner, log: Path, tmp_path: Path
+) -> None:
+    argv = ["sh", "-c", "setsid sleep 1000 & sleep 1000; :"]
+    older, recorded, newer = sorted(new_id() for _ in range(3))
+
+    async def found(effect: str, name: str = "it") -> tuple[ProcessId, ...]:
+        dead = await spawner.start(["true"], output=log)
+        await until(lambda: not is_alive(dead))
+        await asyncio.sleep(2 / TICKS_PER_SECOND)
+        marks = {"PULSE_EFFECT": effect, "PULSE_PROCESS": f"{name}@{tmp_path}"}
+        it = await spawner.start(argv, output=log, env=marks)
+        await until(lambda: sum(has_marker(one.pid, effect) for one in live_processes()) > 1)
+        life = Life(recorded, dead)
+        lives = Lives(spawner, tmp_path, recorded=lambda: {"it": life}, mains=lambda: {"it": dead})
+        sight = await seen(LinuxProcessTable(spawner, tmp_path, lives), by(start=argv), dead)
+        assert set(sight.found) <= {it}
+        assert lives.last("it") == (Life(effect, it) if sight.found else life)
+        os.kill(it.pid, 9)
+        await until(lambda: not is_alive(it))
+        if sight.found:  # what it has left is of its life
+            await lives.end("it", it)
+            assert not any(has_marker(one.pid, effect) for one in live_processes())
+        return sight.found
+
+    assert await found(newer)
+    assert not await found(older)  # somebody was given the environment of a life that is over
+    assert not await found(new_id(), "other")
 
 
 @pytest.mark.parametrize("text", ["", "garbage", "-1", "0", "99999999999999999999", "\x00\xff"])
