@@ -663,7 +663,7 @@ SERVER = process(
 SILENT = "http://127.0.0.1:PORT/: it took the connection, but did not answer within T, 2 probes in a row"
 ENDED = "exited with status 3 while it was starting"
 BROKEN = f"process N {ENDED}"
-GIVEN_UP = f"victim: dead again after 2 restarts: {BROKEN}; next try at DAY AT"
+GIVEN_UP = f"victim: dead after 2 restarts: {BROKEN}; next try at DAY AT"
 
 
 MISSING = "cannot start '/no/such/program': there is no such file; give the path of a program"
@@ -732,7 +732,7 @@ TABLE: tuple[Breakage, ...] = (
             {"victim": "flapping"},
             f"process victim: it {ENDED}, 3 times, ongoing\n"
             "  > no database\n"
-            f"  restart-process 2 acked: victim is dead again after 1 restart: {BROKEN}\n"
+            f"  restart-process 2 acked: victim is dead after 1 restart: {BROKEN}\n"
             f"  notify acked: {GIVEN_UP}\n"
             "  not recovered yet",
             notices=(("critical", "flapping:victim"),),

@@ -185,7 +185,7 @@ def test_a_start_whose_probes_fail_is_told_with_what_they_say_and_who_lives() ->
         await world.start()
         await asyncio.sleep(20.5)
         assert (starts(world), told(world)["state"]) == (2, "flapping")
-        words = r"dead again after 1 restart: its probe failed \d+ times since its start: it does not answer; next try in .*"
+        words = r"dead after 1 restart: its probe failed \d+ times since its start: it does not answer; next try in .*"
         assert re.fullmatch(words, told(world)["why"])
         assert told(world)["pid"] == world.host.processes["gateway"].found.pid
         world.host.says["gateway"] = HealthAnswer(None, "it could not be asked: no memory")

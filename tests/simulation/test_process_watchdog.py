@@ -231,7 +231,7 @@ def test_a_process_that_always_dies_a_little_after_it_counts_as_healthy_is_flapp
         assert starts(world) == 1 + 5
         assert states(world) == {"gateway": "flapping"}
         assert world.daemon is not None
-        assert world.daemon.report()["processes"][0]["why"].startswith("dead again after 5 restarts: ")
+        assert world.daemon.report()["processes"][0]["why"].startswith("dead after 5 restarts: ")
         for _ in range(100):
             await asyncio.sleep(60)
             world.host.kill("gateway")

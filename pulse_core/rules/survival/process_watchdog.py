@@ -432,7 +432,7 @@ def _describe_history(history: ProcessHistory, failed: str, holder: str, spent: 
     after = count(charged or spent, "restart") if charged or spent else "its first start"
     if (charged or spent) > history.restarts:  # some of them have started nothing
         after = f"{_tries(len(history.attempts) or spent)} to start it"
-    times = f"dead again after {after}" if _failed_attempts(history) or spent else "dead"
+    times = f"dead after {after}" if _failed_attempts(history) or spent else "dead"
     if history.error and charged:  # the last one started nothing, and so did perhaps those before it
         times = f"still dead after {_tries(charged)} to restart it"
     return f"{times}: {why}"

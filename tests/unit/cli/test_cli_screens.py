@@ -50,7 +50,7 @@ KEPT = Path(__file__).with_name("screens")
 WIDTHS = (60, 80, 120)
 AT = "2026-01-31T08:15:00.000000Z"
 ID = "01a20053-8ff0-7287-b5fe-00bbb988c3f5"
-LONG = "dead again after 5 restarts: process 31940 exited with status 3; next try in 5 min"
+LONG = "dead after 5 restarts: process 31940 exited with status 3; next try in 5 min"
 PROCESSES: list[dict[str, Any]] = [
     {"name": "gateway-of-the-agents", "state": "up", "pid": 30865, "since": None, "restarts": 0,
      "why": "process 30865 is alive"},

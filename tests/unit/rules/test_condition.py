@@ -173,7 +173,7 @@ FIRST = DEAD._replace(attempts=(at(99),), free=True)
 def test_a_first_start_that_did_not_bring_it_up_is_followed_by_a_pause(stage: Stage) -> None:
     history = FIRST._replace(stage=stage)
     assert judged(history, 100.9).state is ProcessState.BACKING_OFF
-    assert judged(history, 101).why == "dead again after its first start: gone"
+    assert judged(history, 101).why == "dead after its first start: gone"
 
 
 def test_what_never_ran_is_not_told_as_dead() -> None:
@@ -193,7 +193,7 @@ def test_the_first_restart_of_what_its_first_start_brought_up_is_due_at_once() -
 def test_what_did_not_help_is_counted_in_words(charged: int, words: str, tries: str) -> None:
     attempts = tuple(at(50 + number) for number in range(charged))
     history = DEAD._replace(attempts=attempts, stage=Stage.UP, restarts=charged)
-    assert judged(history, 200).why == f"dead again after {words}: gone"
+    assert judged(history, 200).why == f"dead after {words}: gone"
     failed = judged(history._replace(error="no such program"), 200).why
     assert failed == f"still dead after {tries} to restart it: no such program"
 

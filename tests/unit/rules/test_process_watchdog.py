@@ -156,7 +156,7 @@ def test_a_start_has_not_failed_before_somebody_has_looked_but_that_is_not_waite
         story.sample("process-alive", gateway={"up": False}).tick()
     else:
         story.after("1250ms").tick()
-    assert story.expect("restart-process").reason.startswith("gateway is dead again after 1 restart: ")
+    assert story.expect("restart-process").reason.startswith("gateway is dead after 1 restart: ")
 
 
 def test_a_process_waits_for_those_it_depends_on() -> None:
@@ -287,7 +287,7 @@ def test_starts_that_failed_are_no_restarts_of_what_dies_later() -> None:
     up(story, pid=8).after("5s")
     story.event(ProcessDied(pid=8, evidence="killed", healthy=False), "gateway")
     story.tick()
-    story.expect_note("dead again after 3 tries to start it: killed")
+    story.expect_note("dead after 3 tries to start it: killed")
 
 
 # Stops
