@@ -20,6 +20,7 @@ from pulse_core.model.payload import Payload
 from pulse_core.projections.conditions import Conditions
 from pulse_core.projections.gauges import History, Streak, conclude_gauges, streaks, streaks_to_json
 from pulse_core.rules.measurements import described, is_too_early, unmeasured_reason, usage_gauges
+from pulse_core.rules.survival.process_watchdog import ProcessState, evaluate_status
 from pulse_core.rules.survival.usage_guard import usage_guard
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.testing import Story, given
@@ -77,6 +78,26 @@ def test_a_new_life_is_not_restarted_for_what_the_one_before_it_took(by_pulse: b
     story.expect_note("what it takes since it was started is not known yet")
     story.after("3s").sample(PROCESS_USAGE).tick()  # the watcher would have ended the condition, were it well
     story.expect("restart-process", key=KEY)
+
+
+@pytest.mark.parametrize(("by", "waits"), [("the bound", True), ("a person", False), ("a rule", False)])
+def test_a_death_soon_after_a_restart_waits_only_where_that_was_charged_to_the_budget(
+    by: str, waits: bool
+) -> None:
+    for healthy in (False, True):
+        story = a_story()
+        wish = Effect(action="restart-process", key=KEY, params={"process": "agent"}, tick=1)
+        wish = wish.model_copy(update={"survival": by != "a rule"})
+        if by == "a person":
+            story.event(ProcessRestartRequested(), "agent", actor="root")
+        story.event(wish, KEY)
+        story.event(ProcessDied(pid=7, evidence="was stopped", intended=True, healthy=True), "agent")
+        story.acked(KEY, pid=8, started=8)
+        story.event(ProcessUp(pid=8, started=8, evidence="there"), "agent")
+        story.after("5s").event(ProcessDied(pid=8, evidence="was killed", healthy=healthy), "agent")
+        status = evaluate_status(story.settings.process[0], story.snapshot)
+        is_backing_off = waits and not healthy
+        assert status.state is (ProcessState.BACKING_OFF if is_backing_off else ProcessState.DUE)
 
 
 def test_by_default_a_person_is_told_once_and_when_it_is_over() -> None:
