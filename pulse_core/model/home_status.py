@@ -82,7 +82,7 @@ class GuardedProcessStatus(TypedDict):
 
     usage: what its tree takes, as the newest sample says: bytes of memory, cores, threads, descriptors, processes; None
     while it is down, or nobody has looked lately; held: what holds its restart back, as far as the daemon that answers
-    knows.
+    knows; restarts: how often it was started, whoever asked for it, but for its first start.
     """
 
     name: str

@@ -338,8 +338,7 @@ def _stop_requested(history: _History, event: Event, data: Mapping[str, Json]) -
 
 def _start_requested(history: _History, event: Event, data: Mapping[str, Json]) -> None:
     _forget_failures(history, event)
-    history.request = None
-    if history.up is None:
+    if history.up is None:  # else a restart that was requested and still waits is kept
         history.request = RestartRequest(event.moment, event.actor, data.get("why", ""), is_start=True)
 
 

@@ -109,7 +109,7 @@ class StateProjection(Generic[T]):
 
 
 EFFECTS = StateProjection("effects", 4, Effects, effects.KINDS, effects.after)
-PROCESSES = StateProjection("processes", 17, Processes, processes.KINDS, processes.after)
+PROCESSES = StateProjection("processes", 18, Processes, processes.KINDS, processes.after)
 CONTROL = StateProjection("control", 8, Control, control.KINDS, control.after)
 CONDITIONS = StateProjection("conditions", 9, Conditions, conditions.KINDS, conditions.after)
 NOTICES = StateProjection("notices", 7, Notices, notices.KINDS, notices.after)

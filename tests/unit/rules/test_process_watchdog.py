@@ -9,6 +9,7 @@ from pulse_core.model.kinds import (
     EffectCancelled,
     Paused,
     ProcessDied,
+    ProcessRestartRequested,
     ProcessStartRequested,
     ProcessStopRequested,
     ProcessUp,
@@ -353,6 +354,16 @@ def test_what_starts_by_itself_no_more_waits_for_a_person_and_dependents_wait_fo
     story.event(ProcessStartRequested(), "gateway", actor="root")
     story.tick()
     story.expect("restart-process", key=KEY)
+
+
+def test_a_start_that_is_requested_of_what_is_up_keeps_the_restart_that_waits() -> None:
+    story = up(a_story())
+    story.event(Paused(), "", actor="root")
+    story.event(ProcessRestartRequested(), "gateway", actor="root")
+    story.event(ProcessStartRequested(), "gateway", actor="root")
+    story.event(Resumed(), "", actor="root")
+    story.tick()
+    assert story.expect("restart-process", key=KEY).reason == "gateway is to be restarted: root asked for it"
 
 
 def test_once_a_person_has_started_it_a_death_is_answered_until_a_stop_however_long_that_holds() -> None:
