@@ -22,7 +22,7 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect, SettingsLoaded
 from pulse_core.model.moment import US_PER_SECOND, local_text
 from pulse_core.model.names import NOTICE_SEVERITIES, TRIAL_NOTICE
-from pulse_core.model.text import count
+from pulse_core.model.text import clean, count
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.executor import Executor, GivenUp, PartlyDone, Policy, Result, Safety
 from pulse_core.ports.transport import OutgoingMessage, Tone, Transport
@@ -372,7 +372,8 @@ def tone_of(notices: Sequence[NoticeParams]) -> Tone:
 
 
 def truncate(text: str, most: int) -> str:
-    """The text, cut if it is longer than this."""
+    """The text without what acts on a terminal, cut if it is longer than this."""
+    text = clean(text)
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 

@@ -9,7 +9,7 @@ from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import RUN_COMMAND
 from pulse_core.projections.conditions import Conditions
 from pulse_core.projections.gauges import FixedBound, Gauge, History, Streak, conclude_gauges
-from pulse_core.projections.state import State
+from pulse_core.projections.state import Snapshot, State
 from pulse_core.rules.survival.restart_plan import excuse_of, last_started
 
 KEY, TOPIC = "checks", "check"
@@ -51,6 +51,17 @@ def is_outdated(moment: Moment, check: CheckSettings, state: State, now: Moment)
     """Whether what was seen at this moment counts for nothing: something was done about it later, or not long before."""
     done, grace = last_mended(check, state, now), check.grace if check.restart else 0
     return done is not None and now.since(moment) >= now.since(done) - grace
+
+
+def newest_words(check: CheckSettings, curr: Snapshot) -> str:
+    """What the newest look found while the check's condition stands; empty if there was none."""
+    newest = curr.window(KEY).last
+    look = newest.data.get(check.name, {}) if newest else {}
+    if not look.get("ok"):
+        return str(look.get("detail", ""))
+    excuse = look.get("excused")
+    counts = f"that counts for nothing: {excuse}" if excuse else f"{check.needed} in a row end it"
+    return f"its last look found nothing wrong ({counts})"
 
 
 class CheckHistory(NamedTuple):

@@ -11,6 +11,7 @@ from pulse_core.checks.conclusions import (
     excuse_for,
     is_outdated,
     name_of,
+    newest_words,
 )
 from pulse_core.checks.outcomes import is_source_of
 from pulse_core.checks.settings import CHECKS, TELL, CheckSettings
@@ -138,9 +139,7 @@ def plan_command(check: CheckSettings, condition: Condition, curr: Snapshot) -> 
 def describe_check(check: CheckSettings, condition: Condition, plan: CheckPlan, curr: Snapshot) -> str:
     """Describe what is wrong, what was tried, and what comes next."""
     lasted = curr.now.since(condition.began)
-    newest = curr.window(KEY).last
-    now_seen = newest.data.get(check.name, {}).get("detail") if newest and lasted >= UNITS["m"] else None
-    seen = str(now_seen) if now_seen else condition.described(curr.now)
+    seen = (newest_words(check, curr) if lasted >= UNITS["m"] else "") or condition.described(curr.now)
     parts = [seen, condition.age(curr.now) if lasted >= UNITS["m"] else ""]
     if check.restart:
         parts.append(describe_tries(condition, RESTART_PROCESS, f"{check.restart} was restarted", curr))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from pulse_core.capability import FoldWithout
-from pulse_core.checks.conclusions import KEY, name_of
+from pulse_core.checks.conclusions import KEY, name_of, newest_words
 from pulse_core.checks.settings import CHECKS
 from pulse_core.model.durations import UNITS, duration_text
 from pulse_core.model.json_types import Json
@@ -37,7 +37,7 @@ def lines(curr: Snapshot) -> Iterator[str]:
 
 
 def seen(name: str, condition: Condition, curr: Snapshot) -> str:
-    """What its newest look found, if that is newer than what raised its condition; empty if not, or if it was well."""
+    """What its newest look found, if that is newer than what raised its condition; empty if not."""
     check = next((one for one in CHECKS.of(curr.settings) if name_of(one) == name), None)
     last = curr.window(KEY).last
     if (
@@ -46,7 +46,7 @@ def seen(name: str, condition: Condition, curr: Snapshot) -> str:
         or last.moment.since(condition.seen or condition.changed) < US_PER_SECOND
     ):
         return ""
-    detail = str(last.data.get(check.name, {}).get("detail", ""))
+    detail = newest_words(check, curr)
     age = curr.now.since(last.moment)
     if detail and (rare := max(age, check.every)) >= UNITS["m"]:
         detail += (
@@ -68,4 +68,6 @@ def report(name: str, curr: Snapshot, fold_without: FoldWithout) -> Mapping[str,
     ok = look.get("ok")
     state = "unknown" if ok is None else "well" if ok else "bad"
     why = look.get("detail") or ("its last look found nothing wrong" if look else "it was not looked at yet")
+    if excuse := look.get("excused"):
+        why = f"{why}; it counts for nothing: {excuse}"
     return {**told, "state": state, "why": why}

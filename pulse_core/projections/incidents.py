@@ -43,7 +43,7 @@ from pulse_core.projections.incident import (
     is_idle,
 )
 
-VERSION = 22
+VERSION = 25
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -382,7 +382,16 @@ class IncidentFold:
         verb, data = REQUESTS[row.kind], decoded(row)
         why = data.get("why")
         self.state.wanted[row.subject] = row.moment.plus(int(data.get("expires_us") or 0))
-        words = f"{row.actor} requested a {verb}{f': {why}' if why else ''}"
+        because = f": {why}" if why else ""
+        words = f"{row.actor} requested a {verb}{because}"
+        for answered in self._newest():  # by restarts of this process
+            if (
+                answered.about == "condition"
+                and not answered.over
+                and f"{RESTART_PROCESS}:{row.subject}" in answered.measures
+            ):
+                answered.request(f"{row.actor} requested a {verb} of {row.subject}{because}")
+                answered.worked = None
         if story is None or story.over:
             self.state.asked[row.subject] = [row.id, words]
         if story is None:
@@ -521,7 +530,7 @@ class IncidentFold:
             return
         data = decoded(row)
         action, params = str(data.get("action", "")), data.get("params") or {}
-        reason, _, _ = str(data.get("reason", "")).partition(HELD_BACK)
+        reason, _, _ = str(data.get("reason") or f"by {row.actor}").partition(HELD_BACK)
         if action == RESTART_PROCESS and isinstance(name := params.get("process"), str):
             asked, words = self.state.asked.pop(name, ("", ""))
             request = words if row.cause == asked else ""

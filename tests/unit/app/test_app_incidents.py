@@ -414,6 +414,26 @@ def test_a_measure_helped_if_it_was_begun_before_the_end_and_changed_something_a
     assert (one["ended"] is not None, one["helped"]) == (True, helped)
 
 
+def test_what_a_person_requested_of_the_process_that_answers_a_condition_is_part_of_it() -> None:
+    restart = RESTART.model_copy(update={"params": {"process": "web", "for_condition": "check:page"}})
+    failing = ConditionRaised(evidence="it answers 500", state="failing")
+    rows = ((0, failing, "check:page"), (1, restart, restart.key), (2, ACKED, "#2"))
+    over = (SECOND, ConditionCleared(evidence="it answers"), "check:page")
+    (one,) = told_of(*rows, over)
+    assert [*lines(one)][-1] == "recovered"
+    stop = STOP.model_copy(update={"why": "disks"})
+    (one,) = told_of(*rows, (3, stop, "web", PERSON), (4, AGAIN, "other", PERSON), over)
+    assert [*lines(one)][-2:] == ["ada requested a stop of web: disks", "recovered after a request"]
+    (one,) = told_of(*rows, (3, stop, "web", PERSON), (4, restart, restart.key), (5, ACKED, "#5"), over)
+    assert [*lines(one)][-1] == "recovered"
+
+
+def test_of_an_effect_that_a_person_added_it_is_said_by_whom() -> None:
+    added = Effect(action="restart-process", key="mine", params={"process": "web"})
+    (one,) = told_of((0, DIED, "web"), (1, added, "mine", PERSON), (2, ACKED, "#2"), (3, UP, "web"))
+    assert [*lines(one)][1:] == ["restart-process acked: by ada", "recovered, not by what Pulse did"]
+
+
 def test_the_heading_says_that_an_error_of_before_is_among_what_may_not_be_over() -> None:
     told = told_of((0, ErrorReported(message="no"), "rule:mine"))
     assert str(tree(told, "in the last 30s", 10**15).label).startswith(

@@ -6,7 +6,7 @@ import pytest
 
 from pulse_core.checks.rule import check_watchdog
 from pulse_core.checks.status import lines as status_lines
-from pulse_core.checks.status import report
+from pulse_core.checks.status import report, seen
 from pulse_core.composition import SURVIVAL, is_reserved
 from pulse_core.model.kinds import (
     DaemonStarted,
@@ -469,6 +469,38 @@ def test_the_status_of_a_check_is_that_of_its_last_look_but_in_safe_mode() -> No
     story.event(SafeModeEntered(crashes=3, left_out=("engine", "optional watchers")))
     assert told() == (["checks    not watched in safe mode"], "unknown", "it is not watched in safe mode")
     assert report("check:that", story.snapshot, lambda rule: story.tick()) is None
+
+
+def test_what_a_look_found_is_said_with_why_it_counts_for_nothing() -> None:
+    story = given(check_watchdog, settings={"check": [{"name": "it", "file": "/x", "evidence": 3}]})
+
+    def told() -> object:
+        found = report(NAME, story.snapshot, lambda rule: story.tick())
+        return found and found["why"]
+
+    story.sample("checks", it={"ok": False, "detail": "/x is not there", "excused": "web is not up"})
+    assert told() == "/x is not there; it counts for nothing: web is not up"
+
+
+def test_what_stands_is_told_by_its_newest_look_though_that_was_good() -> None:
+    story = given(check_watchdog, settings={"check": [{"name": "it", "file": "/x", "evidence": 3}]})
+    story.raised(NAME, "failing", evidence="/x is not there")
+    story.tick()
+    story.acked(f"notify:{NAME}")
+
+    def told() -> str:
+        condition = story.snapshot.conditions[NAME]
+        assert condition
+        return seen(NAME, condition, story.snapshot)
+
+    story.after("2s").sample("checks", it={"ok": True})
+    assert told() == "its last look found nothing wrong (3 in a row end it)"
+    story.after("2s").sample("checks", it={"ok": True, "excused": "web is stopped by ada"})
+    stopped = "its last look found nothing wrong (that counts for nothing: web is stopped by ada)"
+    assert told() == stopped
+    story.after("5h").sample("checks", it={"ok": True, "excused": "web is stopped by ada"})
+    story.tick()
+    assert story.expect("notify", key=f"notify:{NAME}").params["text"].startswith(stopped)
 
 
 @pytest.mark.parametrize("what", [RUNS, RESTARTS, {}], ids=["command", "restart", "notice"])

@@ -30,6 +30,14 @@ def test_one_without_text_repeats_its_title() -> None:
     assert compose_message("u", [notice(1, text="")], "h", AT).body == "n1"
 
 
+def test_what_others_printed_acts_on_no_terminal() -> None:
+    colour = notice(1, title="n\x1b[31m", text="red \x1b[31mred\r\nblue")
+    one = compose_message("u", [colour], "h", AT)
+    assert (one.title, one.body) == ("n\\x1b[31m (h)", "red \\x1b[31mred\\r\nblue")
+    several = compose_message("u", [colour, notice(2)], "h", AT)
+    assert "\x1b" not in several.body
+
+
 def test_one_that_is_late_says_of_when_it_is() -> None:
     body = compose_message("u", [notice(1)], "h", AT + HOUR).body
     assert body == "It is of 2027-01-15 08:00:01 UTC, and may be over.\n\nwords"
