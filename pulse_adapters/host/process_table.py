@@ -477,6 +477,9 @@ class LinuxProcessTable:
     def has_ended(self, found: ProcessId) -> bool:
         return self._spawner.has_ended(found)
 
+    def has_killed(self, found: ProcessId) -> bool:
+        return self._spawner.has_killed(found)
+
     def unlogged(self, found: ProcessId) -> str:
         return variable_in(environment(found.pid), UNLOGGED_MARK)
 

@@ -143,7 +143,7 @@ class Spawner:
         self._inherited = inherited_environment()
         self._children: dict[int, _Child] = {}
         self._ended: dict[ProcessId, ProcessEnded] = {}
-        self._asked: dict[ProcessId, None] = {}
+        self._asked: dict[ProcessId, bool] = {}
         self._readers: dict[ProcessId, asyncio.Future[int]] = {}
         self._files = FileThreads()
 
@@ -264,15 +264,19 @@ class Spawner:
             self._reap(child)  # it may be dead already, and the loop not be told yet
         return self._ended.get(found)
 
-    def note_end(self, found: ProcessId) -> None:
-        """Remember that Pulse has this live process ended."""
-        self._asked[found] = None
+    def note_end(self, found: ProcessId, is_killed: bool = False) -> None:
+        """Remember that Pulse has this live process ended, and if so, that it kills it."""
+        self._asked[found] = is_killed
         if len(self._asked) > REMEMBERED:
             del self._asked[next(iter(self._asked))]
 
     def has_ended(self, found: ProcessId) -> bool:
         """Whether Pulse had this process ended, or is at it."""
         return found in self._asked
+
+    def has_killed(self, found: ProcessId) -> bool:
+        """Whether Pulse killed it, since it had not ended in the time that it was given."""
+        return self._asked.get(found, False)
 
     def end_of(self, found: ProcessId) -> str:
         """How a process that was started here ended, in words; empty if that is not known."""
@@ -419,6 +423,7 @@ class Spawner:
                     if leads:
                         os.killpg(found.pid, number)
             ended = await _readable(handle, soft)
+            self.note_end(found, is_killed=not ended)
             if alone:
                 with suppress(ProcessLookupError):
                     signal.pidfd_send_signal(handle, signal.SIGKILL)

@@ -79,6 +79,9 @@ class MemoryHost:
     def has_ended(self, found: ProcessId) -> bool:
         return found in self.ended
 
+    def has_killed(self, found: ProcessId) -> bool:
+        return False
+
     def _report_death(self, found: ProcessId) -> None:
         if died := self._held.pop(found, None):
             self._reported.add(found)

@@ -110,6 +110,9 @@ class ProcessTable(Protocol):
     def has_ended(self, found: ProcessId) -> bool:
         """Whether Pulse itself had this very process ended, for a restart or a stop, or is just at it."""
 
+    def has_killed(self, found: ProcessId) -> bool:
+        """Whether Pulse itself killed it then, since it had not ended within its `stop_timeout`."""
+
     def unlogged(self, found: ProcessId) -> str:
         """Why the output of this process is not in its log, as who started it left word; empty if nobody did."""
 

@@ -13,7 +13,8 @@ from pulse_core.ports.host import ProcessId, ProcessObservation
 from pulse_core.projections.processes import SYSTEMD, ProcessHistory
 from pulse_core.settings.processes import ProcessSettings
 
-KILLED = "was killed by SIGKILL"
+BY_SIGNAL = "was killed by SIG"
+KILLED = f"{BY_SIGNAL}KILL"
 DIED = "died, and how is not known"
 """Of a process that this daemon did not start, whose end only its parent is told."""
 
@@ -28,9 +29,10 @@ class ProcessProbe(NamedTuple):
     proven: the death of the last known process was seen through its pidfd; before: the process that was known at the
     previous probe, if any; failed: that enough of its health's probes failed, in words; failing: since when they do (UTC
     microseconds), 0 if the last one was good; restarting: its `start` is being
-    carried out, and what is left of its last life ended; ended: those that Pulse itself had ended; resumed: an earlier
-    daemon had begun a restart or stop of it that is not settled yet; holder: who else holds its port, in words; unwatched:
-    if nobody had looked for long, since when (UTC microseconds), else 0; unwatched_while: why not.
+    carried out, and what is left of its last life ended; ended: those that Pulse itself had ended; killed: those of them
+    that it killed, since they had not ended in time; resumed: an earlier daemon had begun a restart or stop of it that is
+    not settled yet; holder: who else holds its port, in words; unwatched: if nobody had looked for long, since when (UTC
+    microseconds), else 0; unwatched_while: why not.
     """
 
     process: ProcessSettings
@@ -49,6 +51,7 @@ class ProcessProbe(NamedTuple):
     unwatched: int = 0
     unwatched_while: str = NO_DAEMON
     failing: int = 0
+    killed: Collection[ProcessId] = ()
 
 
 class ProcessConclusion(NamedTuple):
@@ -200,7 +203,7 @@ def _died(
         evidence = (
             f"{evidence}; it ended {describe_span(last_seen, look.now.at)}, while {look.unwatched_while}"
         )
-    if words := _whose_end(look, is_ended):
+    if words := _whose_end(look, is_ended, dead in look.killed):
         evidence = f"{evidence}; {words}"
     is_over = not look.process.autostart and look.history.boot != look.now.boot  # a reboot ends it for good
     is_intended = first or is_ended or is_over or bool(stop and stop.holds(look.now))
@@ -217,17 +220,22 @@ def _died(
     return _about(look, died)
 
 
-def _whose_end(look: ProcessProbe, is_ended: bool) -> str:
-    """Who wanted a death, in words: a person or Pulse, which kills who ignores its `stop_signal`; empty if nobody did."""
+def _whose_end(look: ProcessProbe, is_ended: bool, is_killed: bool) -> str:
+    """Who wanted a death, in words: a person or Pulse, which kills who does not end in time; empty if nobody did.
+
+    What dies of a signal that Pulse did not send had only been asked to end.
+    """
     stop, process = look.history.stop, look.process
     wanted = f"{stop.by} wanted it down" if stop and stop.by != SYSTEMD and stop.holds(look.now) else ""
     if not is_ended:
         return wanted
-    if look.sight.ended == KILLED:
-        ignored = f", since it ignored SIG{process.stop_signal} for {duration_text(process.stop_timeout)}"
-    else:
-        ignored = ""
-    return f"Pulse ended it{f', as {wanted}' if wanted else ' to restart it'}{ignored}"
+    why = f", as {wanted}" if wanted else " to restart it"
+    if is_killed and look.sight.ended == KILLED:
+        late = f"it had not ended {duration_text(process.stop_timeout)} after SIG{process.stop_signal}"
+        return f"Pulse ended it{why}, since {late}"
+    sent = (f"{BY_SIGNAL}{process.stop_signal}", f"{BY_SIGNAL}TERM")
+    is_own = not look.sight.ended.startswith(BY_SIGNAL) or look.sight.ended.startswith(sent)
+    return f"Pulse {'ended' if is_own else 'was ending'} it{why}"
 
 
 def _about(look: ProcessProbe, payload: Payload) -> Draft:

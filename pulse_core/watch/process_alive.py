@@ -179,9 +179,12 @@ class ProcessAlive:
             failed = record.verdict(process) if process.probe else ""
             streak = before_now.get(name, 0)
             ended = [one for one in (recorded_process(history), before) if one and self.table.has_ended(one)]
+            killed = [one for one in ended if self.table.has_killed(one)]
             holder = self._holders[name] = self._holder(process, sights[name], history)
             more = (failed, name in restarting, ended, name in resumed, holder, *unwatched, record.failing)
-            probe = ProcessProbe(process, sights[name], history, streak, now, expires, proven, before, *more)
+            probe = ProcessProbe(
+                process, sights[name], history, streak, now, expires, proven, before, *more, killed
+            )
             conclusion = conclude(probe)
             drafts += conclusion.drafts
             streaks[name] = conclusion.streak

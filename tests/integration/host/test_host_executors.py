@@ -129,6 +129,24 @@ async def test_whom_a_restart_ends_is_known_to_be_ended_by_pulse(
     assert table.has_ended(first)
 
 
+@pytest.mark.parametrize(("how", "is_killed"), [("exit", False), ("true", True)], ids=["ends", "goes on"])
+async def test_whom_a_restart_kills_is_known_to_be_killed_by_pulse(
+    restarter: Callable[[Settings], RestartProcess],
+    known: Known,
+    table: LinuxProcessTable,
+    tmp_path: Path,
+    how: str,
+    is_killed: bool,
+) -> None:
+    code = f"trap {how} TERM; touch {tmp_path}/ready; while :; do sleep 0.02; done"
+    timeout = "100ms" if is_killed else "60s"
+    it = settings(start=["sh", "-c", code], stop_timeout=timeout)
+    first = known["it"] = found_in(await restart(restarter(it)))
+    await until((tmp_path / "ready").exists)
+    await restart(restarter(it))
+    assert (table.has_ended(first), table.has_killed(first)) == (True, is_killed)
+
+
 @ROOT_ALONE
 @pytest.mark.parametrize("cwd", [None, "/"])
 async def test_it_runs_as_its_user_with_that_users_groups_and_environment(

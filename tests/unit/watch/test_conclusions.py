@@ -206,9 +206,14 @@ def test_who_wanted_a_death_is_part_of_what_is_told_of_it() -> None:
     stopped = UP._replace(stop=Intent(NOW, MINUTE, "ada"))
     assert told(kill) == kill
     assert told(term, ended=[OLD]) == f"{term}; Pulse ended it to restart it"
-    assert told(kill, ended=[OLD]).endswith(
-        "; Pulse ended it to restart it, since it ignored SIGTERM for 10 s"
+    assert told(kill, ended=[OLD], killed=[OLD]).endswith(
+        "; Pulse ended it to restart it, since it had not ended 10 s after SIGTERM"
     )
+    assert told(kill, ended=[OLD]) == f"{kill}; Pulse was ending it to restart it"
+    assert told("was killed by SIGSEGV", stopped, ended=[OLD]).endswith(
+        "; Pulse was ending it, as ada wanted it down"
+    )
+    assert told("exited with status 3", ended=[OLD]).endswith("; Pulse ended it to restart it")
     assert told(term, stopped, ended=[OLD]) == f"{term}; Pulse ended it, as ada wanted it down"
     assert told(term, stopped) == f"{term}; ada wanted it down"
 
