@@ -132,7 +132,8 @@ class Capability:
     since its check looks at the other subjects, too. rules: folded inside the survival rules and outside of plugins'
     and the engine's, outermost first; in the whole fold alone. survival_rules: part of the reflex, each with its place
     there; they are survival's, so nothing but this package brings any. holds: what is held back at this moment. topics:
-    of notices that only survival may tell. reserved: beginnings of other keys that only survival may request.
+    of notices that only survival may tell. own_topics: of those that rules of others may not tell.
+    reserved: beginnings of other keys that only survival may request.
     explains: which log lines a condition explains, by the beginning of the condition's name. settings: its groups,
     fields of the root. status: lines for `upulse status`, or none. programs: what it has started and runs now, in
     words. subject: what `upulse why NAME` says of names that it knows. seen: what one of its conditions that stands is by
@@ -150,6 +151,7 @@ class Capability:
     survival_rules: tuple[SurvivalRule, ...] = ()
     holds: Holds | None = None
     topics: frozenset[str] = frozenset()
+    own_topics: frozenset[str] = frozenset()
     reserved: frozenset[str] = frozenset()
     explains: Mapping[str, re.Pattern[str]] = field(default_factory=dict)
     settings: tuple[SettingsGroup[Any], ...] = ()

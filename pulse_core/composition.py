@@ -77,9 +77,18 @@ def effect_fault(effect: Effect, own: Mapping[str, type[BaseModel]]) -> str:
 
 def is_reserved(key: str) -> bool:
     """Whether only survival rules may request effects with this key."""
+    is_own = declaration_of(key.partition(":")[0]).is_reserved or key.startswith(RESERVED)
+    return is_own or _is_notice(key, TOPICS)
+
+
+def is_of_package(key: str) -> bool:
+    """Whether only rules of the package may request effects with this key: survival's, or those of capabilities."""
+    return is_reserved(key) or _is_notice(key, OWN_TOPICS)
+
+
+def _is_notice(key: str, topics: frozenset[str]) -> bool:
     head, _, rest = key.partition(":")
-    is_topic = head in OUTWARD and rest.partition(":")[0] in TOPICS
-    return declaration_of(head).is_reserved or is_topic or key.startswith(RESERVED)
+    return head in OUTWARD and rest.partition(":")[0] in topics
 
 
 LOADED = load_capabilities(CAPABILITIES)
@@ -123,6 +132,9 @@ OWN_NAMES = frozenset(map(rule_name, ALL_RULES))
 
 TOPICS = actions.TOPICS.union(*(capability.topics for capability in LOADED))
 """Topics of survival rules' notices, those of capabilities included."""
+
+OWN_TOPICS = frozenset[str]().union(*(capability.own_topics for capability in LOADED))
+"""Topics of notices of capabilities' other rules."""
 
 RESERVED = tuple(beginning for capability in LOADED for beginning in capability.reserved)
 """Beginnings of other keys that only survival rules may request."""

@@ -25,6 +25,7 @@ CAPABILITY = Capability(
     projections=(RUNS,),
     admits={AgentPaused.kind: check_agent, AgentResumed.kind: check_agent},
     rules=RULES,
+    own_topics=frozenset({"agent", "agent-run"}),
     settings=(AGENTS, GENERAL),
     status=status_lines,
     seen=lambda name, stood, curr: failing_agents(curr.state, curr.settings, curr.now).get(name, ""),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pulse_core.composition import declaration_of, is_reserved
+from pulse_core.composition import declaration_of, is_of_package
 from pulse_core.model.durations import duration_text
 from pulse_core.model.errors import describe_error
 from pulse_core.model.kinds import Effect
@@ -58,9 +58,9 @@ def _noting(layer: LayerOutcome, notes: Sequence[tuple[str, str]]) -> LayerOutco
 
 
 def refusal(effect: Effect, curr: Snapshot) -> str:
-    """Why only survival and people may request this, and what would work instead; empty if rules may."""
-    if is_reserved(effect.key):
-        return f"the key {effect.key!r} is survival's own; take another one, as {'my:' + effect.key!r}"
+    """Why only Pulse's own rules and people may request this, and what would work instead; empty if rules may."""
+    if is_of_package(effect.key):
+        return f"the key {effect.key!r} is Pulse's own; take another one, as {'my:' + effect.key!r}"
     return declaration_of(effect.action).refusal(effect, curr)
 
 

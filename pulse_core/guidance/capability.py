@@ -11,6 +11,7 @@ CAPABILITY = Capability(
     projections=(GUIDANCE,),
     admits=ADMITS,
     rules=(remind_of_guidance,),
+    own_topics=frozenset({"guidance"}),
     settings=(SETTINGS,),
     status=lines,
 )

@@ -26,6 +26,7 @@ CAPABILITY = Capability(
     },
     alone=frozenset(kind.kind for kind in ALONE),
     rules=RULES,
+    own_topics=frozenset({"task"}),
     settings=(SETTINGS,),
     status=status_lines,
     subject=task_report,

@@ -221,7 +221,7 @@ def test_whatever_comes_to_nothing_says_why() -> None:
     assert reasons(filter_effects(wishing("restart-process", process="gateway"), down.snapshot)) == [
         "gateway is not up: that is survival's to mend"
     ]
-    assert "survival's own" in reasons(filter_effects(fold_result("notify:network"), told.snapshot))[0]
+    assert "Pulse's own" in reasons(filter_effects(fold_result("notify:network"), told.snapshot))[0]
 
 
 def test_it_is_noted_at_the_rule_that_wished_it_and_so_is_a_key_that_is_open() -> None:
