@@ -268,14 +268,15 @@ def _requested_status(
     """The status of a process until its restart is wished for: after those it depends on that are to be restarted, too."""
     waiting = ProcessState.WAITING if history.up is None else ProcessState.UP
     asked = _describe_request(request)
+    told = asked if history.up is not None else f"down: {history.evidence}; {asked}"
     if curr.control.paused:
-        why = f"{asked}, and Pulse is paused by {curr.control.by}"
+        why = f"{told}, and Pulse is paused by {curr.control.by}"
         return ProcessStatus(waiting, why=why, held_by=f"a pause of {curr.control.by}")
     restarting = curr.state.processes.restarting.values()
     if process.name in restarting:
         return ProcessStatus(ProcessState.RESTARTING, why=f"{asked}; its restart {_progress(process, curr)}")
     if missing := [name for name in process.depends_on if not _is_settled(name, curr)]:
-        return _waiting(waiting, f"{asked}; ", missing)
+        return _waiting(waiting, f"{told}; ", missing)
     return ProcessStatus(ProcessState.DUE, why=asked)
 
 

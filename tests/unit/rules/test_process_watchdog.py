@@ -16,7 +16,7 @@ from pulse_core.model.kinds import (
     Resumed,
 )
 from pulse_core.ports.host import ProcessObservation
-from pulse_core.rules.survival.process_watchdog import process_watchdog
+from pulse_core.rules.survival.process_watchdog import evaluate_status, process_watchdog
 from pulse_core.testing import Story, given
 from pulse_core.watch.evaluate_process import ProcessProbe, conclude
 
@@ -364,6 +364,17 @@ def test_a_start_that_is_requested_of_what_is_up_keeps_the_restart_that_waits() 
     story.event(Resumed(), "", actor="root")
     story.tick()
     assert story.expect("restart-process", key=KEY).reason == "gateway is to be restarted: root asked for it"
+
+
+def test_what_died_while_its_requested_restart_waits_is_told_as_down() -> None:
+    story = up(a_story())
+    story.event(Paused(), "", actor="root")
+    story.event(ProcessRestartRequested(), "gateway", actor="root")
+    asked = "to be restarted: root asked for it, and Pulse is paused by root"
+    for dead in ("", "down: exited with status 1; "):
+        if dead:
+            die(story)
+        assert evaluate_status(story.settings.process[0], story.snapshot).why == dead + asked
 
 
 def test_once_a_person_has_started_it_a_death_is_answered_until_a_stop_however_long_that_holds() -> None:
