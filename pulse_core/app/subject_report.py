@@ -13,7 +13,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.home_status import GuardedProcessStatus, HomeStatus
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised, ProcessDied, ProcessUp, SettingsLoaded
 from pulse_core.model.moment import iso, local_text
-from pulse_core.model.names import NOTIFY, subjects_of
+from pulse_core.model.names import NOTIFY, is_of_process, subjects_of
 from pulse_core.model.verdict import Verdict, WithheldEffect
 from pulse_core.ports.readers import EventQuery, EventReader
 from pulse_core.projections.conditions import Measure, why_unwatched
@@ -44,7 +44,7 @@ def subject_report(
     """
     curr = snapshot(home, None).snapshot
     if any(process.name == name for process in curr.settings.process):
-        return _process(home, log, name, curr)
+        return _process(home, log, name, curr, status)
     told = newest(log, name, CONDITION)
     if status and (unrecorded := _unrecorded(name, curr, status)):
         return unrecorded
@@ -59,7 +59,9 @@ def subject_report(
     return _past_process(log, past) if past else None
 
 
-def _process(home: HomeContext, log: EventReader, name: str, curr: Snapshot) -> Told:
+def _process(
+    home: HomeContext, log: EventReader, name: str, curr: Snapshot, status: HomeStatus | None
+) -> Told:
     standing = next((one for one in home_status(home)["processes"] if one["name"] == name), None)
     down = curr.process(name).down
     told = incidents(home, down.at) if down else ()
@@ -70,12 +72,13 @@ def _process(home: HomeContext, log: EventReader, name: str, curr: Snapshot) -> 
         hold = longest_hold(restart_key(name), current_holds(curr))
         by = hold.whose if hold else f"a pause of {curr.control.by}" if curr.control.paused else None
     request = newest(log, name, tuple(REQUESTS))
+    notices = _held_notices(name, curr, of_process=True) if status else ()
     return {
         "kind": "process",
         "name": name,
         "state": standing["state"] if standing else "unknown",
         "since": standing["since"] if standing else None,
-        "why": "; ".join((standing["why"], *_why_waiting(name, standing["why"], curr)))
+        "why": "; ".join((standing["why"], *_why_waiting(name, standing["why"], curr), *notices))
         if standing
         else "the daemon does not guard it yet; see: upulse daemon reload",
         "held_by": by,
@@ -170,7 +173,8 @@ def _condition(name: str, told: Event | None, curr: Snapshot, status: HomeStatus
         measures, is_unwatched = curr.conditions.last.get(name, ()), told and why_unwatched(told)
         state = "no longer watched" if is_unwatched else "cleared"
         return {**common, "state": state, "since": since, "why": data.get("evidence", ""),
-                "measures": [_measure(measure) for measure in measures], "next": []}  # fmt: skip
+                "measures": [_measure(measure) for measure in measures],
+                "next": [*_held_notices(name, curr)] if status else []}  # fmt: skip
     standing = [some for some in status["conditions"] if some["name"] == name] if status else []
     doubt = "" if status else "no daemon tells of it; last known: "
     held = standing[0].get("held") if standing else None
@@ -198,12 +202,13 @@ def _notes_about(name: str, curr: Snapshot) -> Iterator[str]:
             yield note.removeprefix(head)
 
 
-def _held_notices(name: str, curr: Snapshot) -> Iterator[str]:
-    """What holds back the notices about a condition at this moment."""
+def _held_notices(name: str, curr: Snapshot, of_process: bool = False) -> Iterator[str]:
+    """What holds back the notices about a condition or a process at this moment."""
     withheld: list[WithheldEffect] = []
     _folded(curr, withheld=withheld)
     for effect, why in withheld:
-        if effect.action == NOTIFY and name in subjects_of(effect.key):
+        is_about = name in subjects_of(effect.key) and is_of_process(effect.key) is of_process
+        if effect.action == NOTIFY and is_about:
             paused = f"{effect.key} is held back by a pause of {curr.control.by}"
             yield paused if curr.control.paused else why.partition(": ")[2]
 

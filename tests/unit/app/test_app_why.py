@@ -157,6 +157,31 @@ def test_a_condition_says_what_holds_back_its_notice(scene: Scene) -> None:
     assert f"{held}a pause of ben" in shown(scene, "disk:/x")
 
 
+def test_a_cleared_condition_says_what_holds_back_the_notice_that_it_is_over(scene: Scene) -> None:
+    scene.settings = DISK
+    scene.at(1, FULL, "disk:/x")
+    notice = Effect(action="notify", key="notify:resource:disk:/x", params={"title": "x"}, survival=True)
+    scene.at(3, EffectAcked(took_us=5), str(scene.at(2, notice, notice.key)["id"]))
+    scene.at(4, SilenceAdded(expires_us=HOUR), "notify:*", actor="ada")
+    scene.at(5, ConditionCleared(evidence="/x has room"), "disk:/x")
+    scene.daemon.answers = offline_status(scene.home, None)
+    held = "next: notify:resource:disk:/x is held back by the silence 'notify:*' of ada, for another 60 min"
+    assert held in shown(scene, "disk:/x")
+    scene.daemon.answers = None  # then nobody holds anything back
+    assert held not in shown(scene, "disk:/x")
+
+
+def test_a_process_says_what_holds_back_its_notice(scene: Scene) -> None:
+    web = {"name": "web", "start": ["web"], "restart": {"max": 0}}
+    scene.settings = Settings.model_validate({"process": [web]})
+    scene.at(1, ProcessDied(pid=7, evidence="was killed", healthy=True), "web")
+    scene.at(2, SilenceAdded(expires_us=HOUR), "notify:flapping:*", actor="ada")
+    held = "notify:flapping:web is held back by the silence 'notify:flapping:*' of ada, for another 1 h"
+    assert held not in (shown(scene, "web")[1])
+    scene.daemon.answers = offline_status(scene.home, None)
+    assert shown(scene, "web")[1].endswith(f"; {held}")
+
+
 def test_what_is_not_guarded_any_more_is_told_with_its_past(scene: Scene) -> None:
     scene.at(1, SettingsLoaded(digest="1", processes=("gone", "web")))
     scene.at(2, ProcessDied(pid=7, evidence="was killed", healthy=True), "gone")
