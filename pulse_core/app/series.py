@@ -1,10 +1,11 @@
 """Numbers over time out of samples: which there are, and one of them as a series."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from pulse_core.app.context import HomeContext
 from pulse_core.model.errors import PulseError, UnknownName
+from pulse_core.model.vitals import numbers
 from pulse_core.ports.readers import VitalsReader
 
 MINUTE = 60_000_000
@@ -74,13 +75,3 @@ def vital_names(home: HomeContext) -> Iterator[str]:
     with home.vitals() as reader:
         for sample in reader.last_samples():
             yield from (name for name, _ in numbers(sample.data, sample.key))
-
-
-def numbers(data: Mapping[str, Any], path: str) -> Iterator[tuple[str, float]]:
-    """Every number in a sample with its way to it; true and false count as 1 and 0."""
-    for key, value in data.items():
-        name = f"{path}.{key}"
-        if isinstance(value, Mapping):
-            yield from numbers(value, name)
-        elif isinstance(value, int | float):
-            yield name, float(value)

@@ -83,6 +83,16 @@ def _fields(data: Mapping[str, Json], path: str) -> Iterator[Json]:
             yield from _fields(inner, path[len(name) + 1 :])
 
 
+def numbers(data: Mapping[str, Json], path: str) -> Iterator[tuple[str, float]]:
+    """Every number in a sample with its way to it; true and false count as 1 and 0."""
+    for key, value in data.items():
+        name = f"{path}.{key}"
+        if isinstance(value, Mapping):
+            yield from numbers(value, name)
+        elif isinstance(value, int | float):
+            yield name, float(value)
+
+
 def windows_after(windows: Mapping[str, Window], samples: Iterable[Sample]) -> dict[str, Window]:
     """The windows by key after more samples, oldest first; those before do not change."""
     moved = dict(windows)

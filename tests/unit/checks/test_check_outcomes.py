@@ -164,3 +164,5 @@ def test_a_vital_that_nobody_senses_is_told_with_the_nearest_one() -> None:
         "nothing senses system-resource.memroy (did you mean 'system-resource.memory'?)"
     )
     assert of_vital(one, [("system-resource", Window())]).value is None
+    whole = of_vital(check(vital="checks.big", over=1), [window("checks", big={"ok": True, "size": 3})])
+    assert whole.words == "nothing senses checks.big (did you mean 'checks.big.ok'?)"
