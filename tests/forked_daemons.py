@@ -101,7 +101,7 @@ def _end(forker: _Forker) -> None:
     """End it with the run, so that nothing is left open."""
     forker.connection.close()
     forker.process.kill()
-    forker.process.wait()
+    forker.process.wait(60)
 
 
 def _serve(connection: socket.socket) -> int:

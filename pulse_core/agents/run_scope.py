@@ -57,5 +57,4 @@ class RunScope:
 
     def shown(self, state: State) -> Mapping[str, Json]:
         """Its task."""
-        tasks = state.of(TASKS)
-        return task_json(known_task(self.task, tasks), self.now())
+        return task_json(known_task(self.task, state.of(TASKS)), self.now())

@@ -173,12 +173,7 @@ _ACTS = {
 }
 
 GUIDANCE = StateProjection(
-    "pending-guidance",
-    1,
-    Guidance,
-    frozenset(_ACTS),
-    after,
-    lambda state: len(state.projects) <= FEW,
+    "pending-guidance", 1, Guidance, frozenset(_ACTS), after, lambda state: len(state.projects) <= FEW
 )
 
 

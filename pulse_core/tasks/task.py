@@ -156,8 +156,7 @@ class TaskState:
 
     def failures_with(self, error: str) -> int:
         """How often in a row it will have failed alike if it fails with this error now."""
-        is_same = _VARYING.sub("#", error) == _VARYING.sub("#", self.error)
-        return self.same_failures + 1 if is_same else 1
+        return self.same_failures + 1 if _VARYING.sub("#", error) == _VARYING.sub("#", self.error) else 1
 
     def lease_left(self, now: Moment) -> int | None:
         """Microseconds until the claim ends; None if nobody holds it."""

@@ -110,8 +110,7 @@ def pull_request(
     where = open_home(home)
     id_ = find_task(current_tasks(where), task).id
     params = {"task": id_, "title": title, "body": body, "draft": draft}
-    done = carry_out(where, "open-pull-request", id_, params)
-    return task_change(where, id_, str(done["url"]))
+    return task_change(where, id_, str(carry_out(where, "open-pull-request", id_, params)["url"]))
 
 
 @agents.command()
