@@ -8,11 +8,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, NoReturn
 
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.ipc.lock import PATIENCE, LockUnusable, holder
@@ -42,6 +42,44 @@ def demand_free(home: HomeLayout) -> None:
         if _answer(home) or time.monotonic() >= until:
             raise HomeBusy(str(home.path), held.pid)
         time.sleep(_STEP)
+
+
+@contextmanager
+def successor(lock: Path, work: Callable[[], None], patience: float) -> Iterator[None]:
+    """While inside, a child waits to do this if this process is ended: once nobody holds the lock, for so many seconds.
+
+    Whatever is raised here but an interrupt is left to the caller.
+    """
+    reading, writing = os.pipe()
+    if not os.fork():
+        os.close(writing)
+        _succeed(reading, lock, work, patience)
+    os.close(reading)
+    try:
+        yield
+    except Exception:
+        os.write(writing, b".")
+        raise
+    else:
+        os.write(writing, b".")
+    finally:
+        os.close(writing)
+
+
+def _succeed(pipe: int, lock: Path, work: Callable[[], None], patience: float) -> NoReturn:
+    """In the child: wait for the other end of the pipe, from which a word comes if there is nothing to do."""
+    try:
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDWR)
+        for number in range(3):
+            os.dup2(null, number)
+        if not os.read(pipe, 1):
+            until = time.monotonic() + patience
+            while holder(lock) and time.monotonic() < until:
+                time.sleep(_STEP)
+            work()
+    finally:
+        os._exit(0)
 
 
 @dataclass(frozen=True)

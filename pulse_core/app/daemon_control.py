@@ -1,6 +1,7 @@
 """Starting and stopping the daemon: by the service manager where that has its unit, else as a background process."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -50,9 +51,10 @@ class DaemonControl:
     is_held: whether somebody holds the home, or PulseError where its lock can't be one; stop_grace: seconds that a stop
     waits for running effects; set_up_account: gives the engine a user of its own if it can, and says how that stands,
     or nothing without an engine; end_hosts: ends what hosts of a daemon that is gone have left, or raises PulseError;
-    log: what the daemon says of the log, None if it says nothing; is_end_recorded: whether its stop is after this row,
-    and with it what was held; is_log_there: whether the log lies in its home, or what was saved of it; say: tells what
-    was done.
+    successor: while inside, another process waits to do something if this one is ended, once nobody holds the home, for
+    which it waits so many seconds; log: what the daemon says of the log, None if it says nothing; is_end_recorded: whether
+    its stop is after this row, and with it what was held; is_log_there: whether the log lies in its home, or what was
+    saved of it; say: tells what was done.
     """
 
     background: BackgroundDaemon
@@ -61,6 +63,7 @@ class DaemonControl:
     stop_grace: Callable[[], float]
     set_up_account: Callable[[], str]
     end_hosts: Callable[[], None]
+    successor: Callable[[Callable[[], None], float], AbstractContextManager[None]]
     log: Callable[[], LogStatus | None]
     is_end_recorded: Callable[[int], bool]
     is_log_there: Callable[[], bool]
@@ -83,18 +86,21 @@ class DaemonControl:
     def restart(self, meanwhile: Callable[[], object] | None = None) -> None:
         """Stop the daemon if it runs, and start it; meanwhile: what is done while it is down."""
         self._demand_usable_lock()
-        if meanwhile:
-            self.stop()  # also one that systemd starts again and again
-            try:
-                meanwhile()
-            finally:
-                self.start()
-        elif self.unit.is_active():
+        if not meanwhile and self.unit.is_active():
             self.unit.restart()
             self.say("Restarted through systemctl.")
-        else:
-            self.stop()
-            self.start()
+            return
+        with self._started_all_the_same():
+            self.stop()  # also one that systemd starts again and again
+            try:
+                if meanwhile:
+                    meanwhile()
+            finally:
+                self.start()
+
+    def _started_all_the_same(self) -> AbstractContextManager[None]:
+        """Stopped inside, it is started although this process ends before: by Ctrl-C, a closed terminal, a kill."""
+        return self.successor(self.start, self.stop_grace() + STOP_MARGIN)
 
     def stop(self) -> bool:
         """Stop the daemon whoever runs it, and end what its hosts have left; False if none ran."""
@@ -131,9 +137,10 @@ class DaemonControl:
         if self.unit.is_active():
             self.unit.restart()
             return path
-        if pid := self._stop_background():
-            self.say(f"Stopped the daemon in the background, process {pid}.")
-        self.unit.start()
+        with self._started_all_the_same():
+            if pid := self._stop_background():
+                self.say(f"Stopped the daemon in the background, process {pid}.")
+            self.unit.start()
         return path
 
     def _demand_usable_lock(self) -> None:

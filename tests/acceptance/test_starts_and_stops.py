@@ -17,6 +17,7 @@ from pulse_adapters.workers.proc import command_line, live_processes
 from pulse_core.ports.readers import EventQuery
 from tests.acceptance.conftest import Served
 from tests.long_form import sampled
+from tests.processes import child_of_test
 
 NO_LIMITS = 'restart = { max = 1000, backoff = "0s", healthy_after = "0s", grace = "30s" }'
 """Limits that let through whatever a busy machine takes its time for."""
@@ -215,6 +216,32 @@ def test_a_pipe_in_the_place_of_its_pid_or_its_lock_neither_holds_up_a_daemon_no
     assert served.daemon
     assert held.pid == served.daemon.pid
     assert served.stop() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
+def test_a_restart_that_is_broken_off_while_it_waits_for_the_stop_starts_the_daemon_all_the_same(
+    served: Served, number: signal.Signals
+) -> None:
+    served.configure("")
+    served.start()
+    assert served.daemon
+    first, served.daemon = served.daemon, None
+    os.kill(first.pid, signal.SIGSTOP)  # so that it does not hear the request to stop yet
+    name, _, value = served.mark.partition("=")
+    argv = [sys.executable, "-m", "upulse_cli", "daemon", "restart", "--home", str(served.home.path)]
+    with child_of_test(subprocess.Popen(
+        argv, env={**os.environ, name: value}, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )) as restart:  # fmt: skip
+        assert restart.stderr
+        assert f"waiting for process {first.pid} to stop" in restart.stderr.readline()
+        os.killpg(restart.pid, number)
+        assert restart.wait(60)
+    os.kill(first.pid, signal.SIGCONT)
+    assert first.wait(60) == 0
+    next_one = (
+        served.eventually(served.answers, "another daemon answers") and served.status()["daemon"]["pid"]
+    )
+    assert next_one != first.pid
 
 
 def test_what_it_printed_last_is_told_with_its_death(served: Served) -> None:

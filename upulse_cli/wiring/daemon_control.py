@@ -113,6 +113,7 @@ def daemon_control(home: HomeContext) -> DaemonControl:
         stop_grace=stop_grace,
         set_up_account=set_up_account,
         end_hosts=partial(end_hosts_left_over, path),
+        successor=partial(process.successor, home.layout.lock),
         log=log_status,
         is_end_recorded=is_end_recorded,
         is_log_there=is_log_there,

@@ -1,5 +1,7 @@
 """Starting and stopping the daemon: by its unit where there is one, else as a process in the background."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -24,12 +26,22 @@ class Machine:
             is_held=lambda: self.background.pid is not None or self.unit.is_active(),
             stop_grace=lambda: 1.0,
             set_up_account=lambda: "Rules of your own run as the user x.",
+            successor=self.successor,
             end_hosts=lambda: self.ended.append(self.background.pid),
             log=lambda: {"rows": 9, "verified": None, "damage": None, "unwritten": 0, "held": self.held},
             is_end_recorded=lambda rows: self.is_end_recorded and rows == 9,
             is_log_there=lambda: self.is_log_there,
             say=self.said.append,
         )
+
+    @contextmanager
+    def successor(self, work: Callable[[], None], patience: float) -> Iterator[None]:
+        """Does it if the command is interrupted."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            assert patience == 6.0
+            work()
 
 
 def test_without_a_unit_it_runs_in_the_background() -> None:
@@ -146,6 +158,18 @@ def test_a_daemon_is_started_again_though_that_failed() -> None:
 
     with pytest.raises(PulseError, match="disk is full"):
         machine.control.restart(meanwhile=fails)
+    assert machine.control.is_held()
+
+
+@pytest.mark.parametrize("act", ["restart", "install"])
+def test_what_is_broken_off_between_a_stop_and_its_start_is_started_all_the_same(act: str) -> None:
+    def interrupted(patience: float) -> int:
+        machine.background.pid = None
+        raise KeyboardInterrupt
+
+    machine = Machine(pid=17)
+    machine.background.stop = interrupted  # type: ignore[method-assign, assignment]
+    machine.control.restart() if act == "restart" else machine.control.install(user=True)
     assert machine.control.is_held()
 
 
