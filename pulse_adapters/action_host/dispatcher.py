@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from pulse_adapters.action_host.loader import ActionContents, describe_policy
 from pulse_adapters.action_host.replies import MOST_BYTES
-from pulse_adapters.workers.framing import Message
+from pulse_adapters.workers.framing import MOST_COMMAS, Message
 from pulse_adapters.workers.messages import parse
 from pulse_adapters.workers.source_locations import Places, describe_error, error_message, with_place
 from pulse_core.model.errors import PulseError
@@ -157,4 +157,6 @@ def _plain(data: Any) -> dict[str, Any]:
     text = json.dumps(dict(data), allow_nan=False, ensure_ascii=False).encode()
     if len(text) > MOST_BYTES:
         raise ResultTooLarge(f"its data take {len(text):,} bytes as JSON; at most {MOST_BYTES:,} are taken")
+    if (commas := text.count(b",")) > MOST_COMMAS:
+        raise ResultTooLarge(f"its data have {commas:,} commas as JSON; at most {MOST_COMMAS:,} are taken")
     return parse(text)

@@ -14,7 +14,7 @@ from pydantic_core import to_json
 from pulse_adapters.action_host.replies import MOST_BYTES, CallReply
 from pulse_adapters.workers import process_tree
 from pulse_adapters.workers.environment import HANDS_MARK, selected_variables
-from pulse_adapters.workers.framing import Message
+from pulse_adapters.workers.framing import MOST_COMMAS, Message
 from pulse_adapters.workers.host_groups import HostGroup
 from pulse_adapters.workers.host_process import ENGINE, HostProcess, host_environment, host_program
 from pulse_adapters.workers.messages import Limits
@@ -22,7 +22,7 @@ from pulse_core.ports.engine import EngineFault
 
 T = TypeVar("T")
 
-LIMITS = Limits(size=256 * 1024, brackets=20_000)
+LIMITS = Limits(size=256 * 1024, brackets=20_000, commas=MOST_COMMAS)
 GRACE = 0.5
 """Seconds beyond its time that a call is given to end, before everything is ended."""
 _STEP, _ASKING = 0.005, 0.1

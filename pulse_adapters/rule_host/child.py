@@ -22,7 +22,14 @@ from pulse_adapters.rule_host.rule_fold import RuleFold
 from pulse_adapters.rule_host.time_budget import TimeBudget
 from pulse_adapters.sandbox.confinement import confine_process
 from pulse_adapters.workers import child_side, host_side
-from pulse_adapters.workers.framing import LARGEST_FOLD, LARGEST_REPLY, LARGEST_REQUEST, Frames, Message
+from pulse_adapters.workers.framing import (
+    COMMAS_OF_FOLD,
+    LARGEST_FOLD,
+    LARGEST_REPLY,
+    LARGEST_REQUEST,
+    Frames,
+    Message,
+)
 from pulse_adapters.workers.host_messages import encode
 from pulse_adapters.workers.source_locations import Places, roots_of_plugins
 from pulse_core.model.event import Event
@@ -186,8 +193,9 @@ class RuleHostChild:
 
 def _send(message: Message) -> None:
     frame = encode(message)
-    most = LARGEST_FOLD if "layers" in message else LARGEST_REPLY
-    if len(frame) > most:
+    is_fold = "layers" in message
+    most = LARGEST_FOLD if is_fold else LARGEST_REPLY
+    if len(frame) > most or (is_fold and frame.count(b",") > COMMAS_OF_FOLD):
         frame = encode(_shortened(message, most))
     child_side.write(frame)
 
@@ -200,7 +208,8 @@ def _shortened(message: Message, most_bytes: int = LARGEST_REPLY) -> Message:
     for rule, _, notes, _ in message.get("layers", ()):
         sizes[rule] = sizes.get(rule, 0) + len(encode(notes))
     most = max(sizes, key=lambda name: sizes[name], default="")
-    words = f"what all rules say takes more than {most_bytes:,} bytes; most of it is this rule's"
+    bounds = f"{most_bytes:,} bytes, or has more than {COMMAS_OF_FOLD:,} commas as JSON"
+    words = f"what all rules say takes more than {bounds}; most of it is this rule's"
     fault = (f"rule:{most}", words) if most else ("engine", f"an answer of more than {most_bytes:,} bytes")
     left: Message = {"effects": [], "notes": [], "layers": [], "kept": None}
     left["faults"] = [fault]

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pulse_adapters.rule_host.time_budget import LOADING
 from pulse_adapters.sandbox.scratch_folder import Scratch
-from pulse_adapters.workers.framing import LARGEST_REPLY, Message
+from pulse_adapters.workers.framing import LARGEST_REPLY, MOST_COMMAS, Message
 from pulse_adapters.workers.host_groups import HostGroup
 from pulse_adapters.workers.host_process import ENGINE, HostProcess, host_environment, host_program
 from pulse_adapters.workers.messages import Limits
@@ -15,7 +15,7 @@ from pulse_core.ports.engine import EngineFault
 
 T = TypeVar("T")
 
-LIMITS = Limits(finite=False, brackets=20_000)
+LIMITS = Limits(finite=False, brackets=20_000, commas=MOST_COMMAS)
 """A rule may wish for what is no number: then it is told of that, and its host goes on."""
 PLUGIN = "plugin:"
 GRACE = 0.02
@@ -40,12 +40,12 @@ class RuleChild(HostProcess):
 
     async def ask(self, message: Message, kind: type[T], seconds: float) -> T | None:
         """The answer; None if the child is dead, as one that does not answer in time is then."""
-        from pulse_adapters.rule_host.replies import LARGEST  # it takes long, and a child has begun by now
+        from pulse_adapters.rule_host.replies import COMMAS, LARGEST  # slow, and a child has begun by now
 
         if not self.alive:
             return None
         until = time.monotonic() + seconds
-        self._limits = LIMITS._replace(size=LARGEST.get(kind, LARGEST_REPLY))
+        self._limits = LIMITS._replace(size=LARGEST.get(kind, LARGEST_REPLY), commas=COMMAS.get(kind))
         _, answer = self.request({**message, "until": until - min(GRACE, seconds / 5)}, kind)
         await asyncio.wait([answer], timeout=seconds * SLOW)
         if not answer.done():

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field, ValidationError
 from pydantic_core import from_json
 
-from pulse_adapters.workers.framing import LARGEST_FOLD, WorkerFault
+from pulse_adapters.workers.framing import COMMAS_OF_FOLD, LARGEST_FOLD, MOST_COMMAS, WorkerFault
 from pulse_adapters.workers.host_process import ENGINE
 from pulse_adapters.workers.message_types import CutTo, Seq
 from pulse_adapters.workers.source_locations import with_place
@@ -161,3 +161,5 @@ class HistoryReply(NamedTuple):
 
 LARGEST: Mapping[type, int] = {FoldReply: LARGEST_FOLD, LoadReply: 256 * 1024, HistoryReply: 512 * 1024}
 """Bytes of the answers that the daemon's loop decodes; those of a replay have a process of their own."""
+COMMAS: Mapping[type, int] = {FoldReply: COMMAS_OF_FOLD, LoadReply: MOST_COMMAS}
+"""In such an answer. The value of a projection is one text, in which there may be any number."""

@@ -10,6 +10,8 @@ LARGEST_REPLY = 1024 * 1024
 """Bytes of a message that a worker may send."""
 LARGEST_FOLD = 192 * 1024
 """Bytes of the answer to a tick, which the daemon's loop decodes again and again."""
+MOST_COMMAS, COMMAS_OF_FOLD = 20_000, 10_000
+"""In what the hosts of authors' code say, and in the answer to a tick: the more values, the longer takes the same size."""
 LARGEST_REQUEST = 256 * 1024 * 1024
 """Bytes of a message that the daemon may send."""
 _HEAD = 4

@@ -31,14 +31,15 @@ MOST_KEYS = 10_000
 class Limits(NamedTuple):
     """What a worker's messages may hold. finite: no number in them is infinite or none at all.
 
-    brackets: how many `[` and `{` there may be, in texts as well: the time that decoding takes grows with the lists and
-    objects more than with the size. None: any number.
+    brackets: how many `[` and `{` there may be, commas: how many `,`, both in texts as well: the time that decoding takes
+    grows with the values, and with lists and objects among them, more than with the size. None: any number.
     """
 
     size: int = LARGEST_REPLY
     depth: int = 64
     finite: bool = True
     brackets: int | None = None
+    commas: int | None = None
 
 
 LIMITS = Limits()
@@ -51,6 +52,8 @@ def parse(body: bytes, limits: Limits = LIMITS) -> Message:
     brackets = body.count(b"[") + body.count(b"{")
     if limits.brackets is not None and brackets > limits.brackets:
         raise WorkerFault(f"JSON of {brackets:,} lists and objects; at most {limits.brackets:,} are taken")
+    if limits.commas is not None and (commas := body.count(b",")) > limits.commas:
+        raise WorkerFault(f"JSON with {commas:,} commas; at most {limits.commas:,} are taken")
     try:
         text = body.decode()
         message = _DECODERS[limits.finite, bool(_LONG.search(body))].decode(text)

@@ -386,6 +386,24 @@ async def test_watchers_of_an_engine_bring_so_much_a_minute_and_no_more(tmp_path
         assert scene.supervisor.alive
 
 
+async def test_what_takes_long_to_decode_is_its_authors_fault_or_its_hosts(tmp_path: Path) -> None:
+    """Numbers take the loop many times as long as a text of the same size does."""
+    forges = """
+os.write(3, len(body := b'{"id": 1, "data": [' + b"0," * 100_000 + b"0]}").to_bytes(4, "big") + body)
+await asyncio.sleep(60)
+"""
+    honest = watcher("return Reading({'numbers': [0] * 21_000})", "many")
+    async with at_work(written(tmp_path, honest)) as scene:
+        with pytest.raises(
+            PulseError, match=r"its data have 20,999 commas as JSON; at most 20,000 are taken"
+        ):
+            await scene.look("many")
+        assert scene.supervisor.alive
+    async with at_work(written(tmp_path / "forged", "import os\n" + watcher(forges, "forges"))) as scene:
+        with pytest.raises(PulseError, match=r"JSON with 100,001 commas; at most 20,000 are taken"):
+            await scene.look("forges")
+
+
 async def test_a_host_that_hangs_ends_with_its_daemon(tmp_path: Path) -> None:
     written(tmp_path, watcher("sum(range(10**13))", "bad", timeout=60.0))
     daemon = await asyncio.create_subprocess_exec(

@@ -76,6 +76,24 @@ async def settled(condition: object, about: object) -> None:
         await asyncio.sleep(0.005)
 
 
+async def test_a_rule_that_wishes_many_numbers_is_named_and_its_host_goes_on(tmp_path: Path) -> None:
+    many = rule("return Verdict((Effect(action='note', key='k', params={'n': [0] * 20_000}),))")
+    async with host_supervisor(written(tmp_path, many)) as host:
+        (fault,) = (await folded(host, 2)).faults
+        assert fault.whose == "rule:bad"
+        assert fault.message.endswith("has more than 10,000 commas as JSON; most of it is this rule's")
+        assert host.alive
+    talks = """
+body = b'{"id": 3, "effects": [' + b"0, " * 60_000 + b"1111111111111111111]}"
+os.write(3, len(body).to_bytes(4, "big") + body)
+"""
+    async with host_supervisor(written(tmp_path / "talks", rule(talks, before="import os"))) as host:
+        (fault,) = (await folded(host, 2)).faults
+        assert fault == EngineFault(
+            "engine", "its host said JSON with 60,001 commas; at most 10,000 are taken"
+        )
+
+
 def judge(attack: Attack, faults: object) -> None:
     """The first fault names who did it, what, and where."""
     assert isinstance(faults, tuple)

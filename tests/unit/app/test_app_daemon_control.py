@@ -168,7 +168,7 @@ def test_what_is_broken_off_between_a_stop_and_its_start_is_started_all_the_same
         raise KeyboardInterrupt
 
     machine = Machine(pid=17)
-    machine.background.stop = interrupted  # type: ignore[method-assign, assignment]
+    machine.background.stop = interrupted  # type: ignore[method-assign]
     machine.control.restart() if act == "restart" else machine.control.install(user=True)
     assert machine.control.is_held()
 
