@@ -558,7 +558,7 @@ def test_a_rule_cannot_hold_open_what_survival_needs() -> None:
         await started(world)
         await promoted(world, "bad")
         await lives_through_a_death(world, after=3)
-        assert "survival's own" in world.events("error", subject="rule:poaches")[0].data
+        assert "Pulse's own" in world.events("error", subject="rule:poaches")[0].data
 
     bench.tell(story, {**GUARDED, **QUICK})
 
