@@ -10,7 +10,9 @@ from pulse_core.model.durations import duration_text
 from pulse_core.model.event import Event
 from pulse_core.model.json_answers import CauseJson, IncidentJson, MeasureJson
 from pulse_core.model.moment import Moment, iso
-from pulse_core.model.names import ARCHIVE_SESSIONS, CLEAN_PATHS, RESTART_PROCESS
+from pulse_core.model.names import ARCHIVE_SESSIONS, CLEAN_PATHS, ONLY_LOGGED, RESTART_PROCESS
+from pulse_core.model.stored_data import damage_in, is_damaged
+from pulse_core.model.text import freed_text
 
 TOLD = frozenset({"notify", "note"})
 """Actions that only tell people: they help nobody."""
@@ -31,6 +33,8 @@ VARYING = re.compile(
     r"(?<=\bprocess )\d++|(?<=\bnot by )\d++|(?<!\d)\d++(?:\.\d++|(?=%| ?(?:[KMGT]i?B|ms|s|min|h|days?)\b))"
 )
 """Process ids and measured values: what was seen twice of one cause differs in them."""
+UNEXPLAINED = re.compile(r"^process \d+ (died(, and how is not known)?|is gone)(;|$)")
+"""The evidence of a death of which nobody knows how it came in logs of before `ProcessDied.unexplained`."""
 
 
 @dataclass(slots=True)
@@ -250,6 +254,24 @@ class Incident:
         }
 
 
+def incident_from(values: dict[str, Any]) -> Incident:
+    """The incident from its fields, as JSON values; raises TypeError or KeyError if these are not they."""
+    causes = {
+        name: IncidentCause(
+            one.pop("evidence"), *(moment_from(one.pop(end)) for end in ("first", "last")), **one
+        )
+        for name, one in values.pop("causes").items()
+    }
+    measures = {key: IncidentMeasure(**one) for key, one in values.pop("measures").items()}
+    moments = {name: moment_from(values.pop(name)) for name in ("began", "since", "last", "worked")}
+    return Incident(**values, **moments, causes=causes, measures=measures)
+
+
+def moment_from(values: Any) -> Any:
+    """A moment from its parts, or None from nothing."""
+    return Moment(*values) if values is not None else None
+
+
 def decoded(row: Event) -> Mapping[str, Any]:
     """The row's data; empty where it was redacted."""
     return json.loads(row.data) or {}
@@ -264,3 +286,45 @@ def is_idle(row: Event) -> bool:
 def without_id(words: str) -> str:
     """What was seen of a process, whichever it was."""
     return re.sub(r"^process \d+ ", "it ", words)
+
+
+def occurrences(row: Event) -> int:
+    """How often what this row tells of has happened: repeated errors and lines of a storm are only counted."""
+    if '"count"' not in row.data and '"repeats"' not in row.data:
+        return 1
+    data = decoded(row)
+    return max(1, int(data.get("count", 1))) + int(data.get("repeats", 0))
+
+
+def outcome_of(row: Event) -> str:
+    """What became of an effect: the kind that settled it, or that a notice reached nobody."""
+    is_only_logged = row.kind == "effect-acked" and (decoded(row).get("result") or {}).get("only")
+    return ONLY_LOGGED if is_only_logged else row.kind.removeprefix("effect-")
+
+
+def evidence(row: Event) -> str:
+    """What was seen, in words."""
+    if is_damaged(row.data):
+        return f"(damaged: {damage_in(row.data)})"
+    data = decoded(row)
+    return str(data.get("evidence") or data.get("message") or (data.get("lines") or [""])[0])
+
+
+def is_unexplained(died: Event) -> bool:
+    """Whether nobody knows how this death came."""
+    return bool(decoded(died).get("unexplained")) or UNEXPLAINED.search(evidence(died)) is not None
+
+
+def printed(row: Event) -> str:
+    """What the process that died had printed last; these are not Pulse's words."""
+    if '"printed"' not in row.data or is_damaged(row.data):
+        return ""
+    return str(decoded(row).get("printed", ""))
+
+
+def said(row: Event) -> str:
+    """Why an effect ended as it did, or what it freed; nothing if it was just done."""
+    data = decoded(row)
+    if row.kind == "effect-acked":
+        return freed_text((data.get("result") or {}).get("bytes"))
+    return str(data.get("error") or data.get("why") or "")

@@ -10,7 +10,6 @@ told is kept, in words, so that nobody has to read the log for it.
 """
 
 import json
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
@@ -21,14 +20,11 @@ from pulse_core.model.moment import Moment
 from pulse_core.model.names import (
     HELD_BACK,
     NOTIFY,
-    ONLY_LOGGED,
     RESTART_PROCESS,
     SETTLING,
     is_of_process,
     subjects_of,
 )
-from pulse_core.model.stored_data import damage_in, is_damaged
-from pulse_core.model.text import freed_text
 from pulse_core.projections.conditions import FOR, failing_since, why_unwatched
 from pulse_core.projections.control import death_words
 from pulse_core.projections.incident import (
@@ -37,10 +33,16 @@ from pulse_core.projections.incident import (
     QUIET_US,
     TOLD,
     Incident,
-    IncidentCause,
-    IncidentMeasure,
     decoded,
+    evidence,
+    incident_from,
     is_idle,
+    is_unexplained,
+    moment_from,
+    occurrences,
+    outcome_of,
+    printed,
+    said,
 )
 
 VERSION = 25
@@ -89,8 +91,6 @@ FAILED = frozenset({"effect-failed", "effect-unknown"})
 RECENT = 5
 """How many of the newest lines or errors of one incident effects may name as their cause, beside the first."""
 
-UNEXPLAINED = re.compile(r"^process \d+ (died(, and how is not known)?|is gone)(;|$)")
-"""The evidence of a death of which nobody knows how it came in logs of before `ProcessDied.unexplained`."""
 MOST, SLACK = 1_000, 100
 """How many incidents are kept that are over, and how many more until the oldest are left out."""
 
@@ -171,28 +171,14 @@ def load(text: str) -> Incidents:
     values = json.loads(text)
     under_way = {id_: UnderWay(**one) for id_, one in values.pop("under_way").items()}
     found, trials = (
-        {id_: _load_incident(one) for id_, one in values.pop(name).items()} for name in ("all", "trials")
+        {id_: incident_from(one) for id_, one in values.pop(name).items()} for name in ("all", "trials")
     )
-    alive = _moment(values.pop("alive"))
-    wanted = {name: _moment(one) for name, one in values.pop("wanted").items()}
+    alive = moment_from(values.pop("alive"))
+    wanted = {name: moment_from(one) for name, one in values.pop("wanted").items()}
     trying = {id_: RestartWish(**one) for id_, one in values.pop("trying").items()}
     return Incidents(
         all=found, trials=trials, under_way=under_way, trying=trying, alive=alive, wanted=wanted, **values
     )
-
-
-def _load_incident(values: dict[str, Any]) -> Incident:
-    causes = {
-        name: IncidentCause(one.pop("evidence"), *(_moment(one.pop(end)) for end in ("first", "last")), **one)
-        for name, one in values.pop("causes").items()
-    }
-    measures = {key: IncidentMeasure(**one) for key, one in values.pop("measures").items()}
-    moments = {name: _moment(values.pop(name)) for name in ("began", "since", "last", "worked")}
-    return Incident(**values, **moments, causes=causes, measures=measures)
-
-
-def _moment(values: Any) -> Any:
-    return Moment(*values) if values is not None else None
 
 
 class IncidentFold:
@@ -382,14 +368,10 @@ class IncidentFold:
         verb, data = REQUESTS[row.kind], decoded(row)
         why = data.get("why")
         self.state.wanted[row.subject] = row.moment.plus(int(data.get("expires_us") or 0))
-        because = f": {why}" if why else ""
+        because, restart = f": {why}" if why else "", f"{RESTART_PROCESS}:{row.subject}"
         words = f"{row.actor} requested a {verb}{because}"
         for answered in self._newest():  # by restarts of this process
-            if (
-                answered.about == "condition"
-                and not answered.over
-                and f"{RESTART_PROCESS}:{row.subject}" in answered.measures
-            ):
+            if answered.about == "condition" and not answered.over and restart in answered.measures:
                 answered.request(f"{row.actor} requested a {verb} of {row.subject}{because}")
                 answered.worked = None
         if story is None or story.over:
@@ -601,45 +583,3 @@ class IncidentFold:
                 return story
             over = over or story
         return over
-
-
-def occurrences(row: Event) -> int:
-    """How often what this row tells of has happened: repeated errors and lines of a storm are only counted."""
-    if '"count"' not in row.data and '"repeats"' not in row.data:
-        return 1
-    data = decoded(row)
-    return max(1, int(data.get("count", 1))) + int(data.get("repeats", 0))
-
-
-def outcome_of(row: Event) -> str:
-    """What became of an effect: the kind that settled it, or that a notice reached nobody."""
-    is_only_logged = row.kind == "effect-acked" and (decoded(row).get("result") or {}).get("only")
-    return ONLY_LOGGED if is_only_logged else row.kind.removeprefix("effect-")
-
-
-def evidence(row: Event) -> str:
-    """What was seen, in words."""
-    if is_damaged(row.data):
-        return f"(damaged: {damage_in(row.data)})"
-    data = decoded(row)
-    return str(data.get("evidence") or data.get("message") or (data.get("lines") or [""])[0])
-
-
-def is_unexplained(died: Event) -> bool:
-    """Whether nobody knows how this death came."""
-    return bool(decoded(died).get("unexplained")) or UNEXPLAINED.search(evidence(died)) is not None
-
-
-def printed(row: Event) -> str:
-    """What the process that died had printed last; these are not Pulse's words."""
-    if '"printed"' not in row.data or is_damaged(row.data):
-        return ""
-    return str(decoded(row).get("printed", ""))
-
-
-def said(row: Event) -> str:
-    """Why an effect ended as it did, or what it freed; nothing if it was just done."""
-    data = decoded(row)
-    if row.kind == "effect-acked":
-        return freed_text((data.get("result") or {}).get("bytes"))
-    return str(data.get("error") or data.get("why") or "")
