@@ -215,6 +215,12 @@ def variable_in(raw: bytes, variable: str) -> str:
     return os.fsdecode(raw.partition(f"\0{variable}=".encode())[2].partition(b"\0")[0])
 
 
+def variables_in(raw: bytes) -> Mapping[str, str]:
+    """All variables of an environment."""
+    pairs = (os.fsdecode(one).partition("=") for one in raw.split(b"\0") if one)
+    return {name: value for name, _, value in pairs}
+
+
 async def find_bearers(
     *, effect: str = "", which: Callable[[Bearer], bool] = lambda _: True, anybody: bool = False
 ) -> tuple[ProcessId, ...]:

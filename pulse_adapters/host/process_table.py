@@ -21,7 +21,7 @@ from pulse_adapters.host.guarded_processes import (
 )
 from pulse_adapters.host.life_evidence import is_led_by
 from pulse_adapters.host.lives import Lives
-from pulse_adapters.host.marked_processes import HomeMarks, variable_in
+from pulse_adapters.host.marked_processes import HomeMarks, variable_in, variables_in
 from pulse_adapters.host.outputs import end_of_life
 from pulse_adapters.host.pid_files import PidFiles
 from pulse_adapters.host.process_identity import (
@@ -92,6 +92,7 @@ class LinuxProcessTable:
         self._pid_files, self._files = PidFiles(), FileThreads()
         self._outputs, self._output_files = outputs, FileThreads(_LINES_S)
         self._handles: dict[ProcessId, int | None] = {}
+        self._environments: dict[ProcessId, bytes] = {}
         self._reported: set[ProcessId] = set()
 
     async def look(
@@ -410,10 +411,13 @@ class LinuxProcessTable:
         """Watch exactly these from now on; each death is reported once, even if the dead is asked for again."""
         wanted = frozenset(found)
         self._reported &= wanted
+        for gone in self._environments.keys() - wanted:
+            del self._environments[gone]
         for gone in self._handles.keys() - wanted:
             self._release(gone)
         self._died = died
         for one in wanted - self._handles.keys() - self._reported:
+            self._environments[one] = environment(one.pid)  # nobody can ask it any more once it is dead
             self._watch(one)
 
     def _watch(self, found: ProcessId) -> None:
@@ -483,7 +487,7 @@ class LinuxProcessTable:
     def unlogged(self, found: ProcessId) -> str:
         return variable_in(environment(found.pid), UNLOGGED_MARK)
 
-    async def last_lines(self, process: ProcessSettings, since: int) -> str:
+    async def last_lines(self, process: ProcessSettings, found: ProcessId, since: int) -> str:
         if self._outputs is None:
             return ""
         path = self._outputs / f"{process.name}.log"
@@ -492,8 +496,12 @@ class LinuxProcessTable:
         except PulseError:
             env = process.env
 
+        given = variables_in(
+            self._environments.get(found, b"")
+        )  # what is in the settings may have changed since
+
         def question() -> str:
-            return end_of_life(self._spawner.current(path), since, env, self._spawner.inherited)
+            return end_of_life(self._spawner.current(path), since, env, given, self._spawner.inherited)
 
         try:
             return await self._output_files.ask(str(path), question, str(since))

@@ -134,7 +134,7 @@ class MemoryHost:
     def unlogged(self, found: ProcessId) -> str:
         return ""
 
-    async def last_lines(self, process: ProcessSettings, since: int) -> str:
+    async def last_lines(self, process: ProcessSettings, found: ProcessId, since: int) -> str:
         return self.printed.get(process.name, "")[since:]
 
 

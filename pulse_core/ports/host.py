@@ -116,8 +116,9 @@ class ProcessTable(Protocol):
     def unlogged(self, found: ProcessId) -> str:
         """Why the output of this process is not in its log, as who started it left word; empty if nobody did."""
 
-    async def last_lines(self, process: "ProcessSettings", since: int) -> str:
-        """The end of what it printed from this byte of its log on, at most 2,000 bytes, its secrets hidden.
+    async def last_lines(self, process: "ProcessSettings", found: ProcessId, since: int) -> str:
+        """The end of what it printed from this byte of its log on, at most 2,000 bytes.
 
+        Secrets are hidden: of the settings, and of what this very process had in its environment while it was held.
         Empty if it printed nothing, or its log can't be read, also for a file system that does not answer at once.
         """

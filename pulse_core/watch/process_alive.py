@@ -261,7 +261,7 @@ class ProcessAlive:
         if died.pid != start.pid or (history.pid, history.started) != (start.pid, start.started):
             return draft
         process = next(one for one in processes if one.name == draft.subject)
-        printed = await self.table.last_lines(process, start.logged)
+        printed = await self.table.last_lines(process, ProcessId(start.pid, start.started), start.logged)
         return replace(draft, payload=died.model_copy(update={"printed": printed}))
 
     def _earlier(self) -> Mapping[str, Mapping[str, Json]]:

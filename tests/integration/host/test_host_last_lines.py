@@ -17,6 +17,7 @@ from pulse_core.settings.settings import Settings
 from tests.integration.host.host_scene import until, wished
 
 SAYING = 'echo first "$API_KEY"; printf "\\033[31mred\\033[0m \\007 \\r\\nlast\\n" >&2; exec sleep 1000'
+NOBODY = ProcessId(0, 0)
 SETTINGS = Settings.model_validate(
     {"process": [{"name": "it", "start": ["sh", "-c", SAYING], "env": {"API_KEY": "abcd-1234"}}]}
 )
@@ -32,7 +33,7 @@ async def test_the_last_lines_are_those_of_this_life_without_secrets_and_control
     effect, event = wished("restart-process", process="it")
     result = await executor.execute(effect, RestartParams.model_validate(effect.params), event)
     await until(lambda: "last" in log.read_text())
-    told = await table.last_lines(SETTINGS.process[0], result.data["logged"])
+    told = await table.last_lines(SETTINGS.process[0], NOBODY, result.data["logged"])
     assert told == "first ***\nred \\x07 \nlast"
     table.close()
 
@@ -73,7 +74,7 @@ async def test_what_is_no_log_tells_nothing_and_holds_up_nothing(
     elif other == "link":
         log.symlink_to("/etc/passwd")
     async with asyncio.timeout(30):
-        assert await table.last_lines(SETTINGS.process[0], 0) == ""
+        assert await table.last_lines(SETTINGS.process[0], NOBODY, 0) == ""
     table.close()
 
 
@@ -85,7 +86,7 @@ async def test_a_log_whose_file_system_hangs_tells_nothing(
     table = LinuxProcessTable(spawner, outputs=tmp_path)
     monkeypatch.setattr(table._output_files, "_is_needed", lambda: True)
     async with asyncio.timeout(30):
-        assert await table.last_lines(SETTINGS.process[0], 0) == ""
-        assert await table.last_lines(SETTINGS.process[0], 0) == ""
+        assert await table.last_lines(SETTINGS.process[0], NOBODY, 0) == ""
+        assert await table.last_lines(SETTINGS.process[0], NOBODY, 0) == ""
     os.close(writing)
     table.close()
