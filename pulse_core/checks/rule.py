@@ -142,9 +142,9 @@ def describe_check(check: CheckSettings, condition: Condition, plan: CheckPlan, 
     seen = (newest_words(check, curr) if lasted >= UNITS["m"] else "") or condition.described(curr.now)
     parts = [seen, condition.age(curr.now) if lasted >= UNITS["m"] else ""]
     if check.restart:
-        parts.append(describe_tries(condition, RESTART_PROCESS, f"{check.restart} was restarted", curr))
+        parts.append(describe_tries(condition, RESTART_PROCESS, check.restart, curr))
     if check.runs:
-        parts.append(describe_tries(condition, RUN_COMMAND, f"{check.run[0]!r} was run", curr))
+        parts.append(describe_tries(condition, RUN_COMMAND, check.run[0], curr))
     return "; ".join(filter(None, (*parts, "" if check.then == TELL else plan.why)))
 
 

@@ -82,7 +82,7 @@ def counted_answers(llm: LlmSettings, curr: Snapshot) -> Mapping[str, Json]:
 def describe_endpoint(process: str | None, condition: Condition, plan: RestartPlan, curr: Snapshot) -> str:
     """Describe what is wrong, what was tried, and what comes next."""
     wrong = f"{condition.evidence}, {condition.age(curr.now)}"
-    did = describe_tries(condition, RESTART_PROCESS, f"{process} was restarted", curr)
+    did = describe_tries(condition, RESTART_PROCESS, process or "", curr)
     return "; ".join(filter(None, (wrong, did, plan.why)))
 
 

@@ -115,7 +115,7 @@ def incidents(
     One story an episode: what was seen, what Pulse did about it, and whether it helped.
     """
     from pulse_core.app import incidents as app
-    from pulse_core.app.status import unwritten_words
+    from pulse_core.app.status import unwritten_words, why_unheard
     from upulse_cli.time_args import moment_arg, when_words
 
     where = open_home(home)
@@ -126,6 +126,9 @@ def incidents(
     else:
         from upulse_cli.views.incidents import tree
 
-        draw(tree(told, when_words(since), from_ or 0))
-    if words := unwritten_words(where):  # last, since a daemon that hangs is waited for
+        draw(tree(told, when_words(since), from_ or 0, where.daemon.lock_holder() is not None))
+    if words := why_unheard(where):  # last, since a daemon that hangs is waited for
+        if any(one["ended"] is None for one in told):
+            say(f"Nobody sees what becomes of the ongoing ones: {words}")
+    elif words := unwritten_words(where):
         say(f"Not in it: {words}")

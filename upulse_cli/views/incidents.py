@@ -15,13 +15,14 @@ from pulse_core.projections.incidents import PULSE
 from upulse_cli.time_args import local, zone
 
 MILLISECOND = timedelta(milliseconds=1)
+LAST_RUN = "when a daemon last ran"
 SHOWN = 3
 """Lines that a process printed last which are shown; `--json` has more."""
 
 
-def tree(told: Sequence[Mapping[str, Any]], when: str, since: int = 0) -> Tree:
+def tree(told: Sequence[Mapping[str, Any]], when: str, since: int = 0, is_present: bool = True) -> Tree:
     """Every incident with what was done about it; when: `since 15:20`, or `in the last 24h`; since: that in UTC
-    microseconds."""
+    microseconds; is_present: a daemon runs, so that what is not over is ongoing."""
     if any(one["last_seen"] and one["last_seen"] < iso(since) for one in told):
         when += ", or last seen before and not known to be over"
     drawn = Tree(
@@ -29,7 +30,7 @@ def tree(told: Sequence[Mapping[str, Any]], when: str, since: int = 0) -> Tree:
         guide_style="dim",
     )
     for incident in told:
-        head, *more = lines(incident)
+        head, *more = lines(incident, is_present)
         style = "" if incident["ended"] else "yellow"
         branch = drawn.add(Text.assemble((f"{began(incident)}  ", "dim"), (one_line(head), style)))
         for line in more:
@@ -37,9 +38,12 @@ def tree(told: Sequence[Mapping[str, Any]], when: str, since: int = 0) -> Tree:
     return drawn
 
 
-def lines(told: Mapping[str, Any]) -> Iterator[str]:
+def lines(told: Mapping[str, Any], is_present: bool = True) -> Iterator[str]:
     """One incident in words, for a person at three in the morning."""
-    verb, lasted = "ended" if told["ended_by"] else "resolved", ", ongoing"
+    verb, lasted = (
+        "ended" if told["ended_by"] else "resolved",
+        ", ongoing" + ("" if is_present else f" {LAST_RUN}"),
+    )
     if told["ended"]:
         whole = _span(told["lasted_ms"], _unsure_ms(told))
         wrong = _span(told["wrong_ms"], told["unsure_ms"])
@@ -65,13 +69,14 @@ def lines(told: Mapping[str, Any]) -> Iterator[str]:
         yield f"{measure['action']} {ended}{said}: {measure['reason']}"
     yield from told["delays"]
     if held := told["held"]:
-        yield f"held back since {local(held['since'])} by {held['by']}"
+        since = f"since {local(held['since'])}" if is_present else f"from {local(held['since'])} on"
+        yield f"held back {since} by {held['by']}"
     yield from told["requests"]
     if told["ended_by"]:
         yield told["ended_by"]
     elif told["helped"] is not None:
         without = "recovered after a request" if told["requests"] else "recovered, not by what Pulse did"
-        by_itself = without if told["ended"] else "not recovered yet"
+        by_itself = without if told["ended"] else f"not recovered {'yet' if is_present else LAST_RUN}"
         yield "recovered" if told["helped"] else by_itself
     elif (
         told["about"] == "condition" and told["ended"] and {one["action"] for one in told["measures"]} - TOLD

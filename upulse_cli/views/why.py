@@ -13,7 +13,7 @@ from pulse_core.model.text import count, one_line, quoted
 from upulse_cli.time_args import ago, local
 from upulse_cli.views.effects import COLOURS
 from upulse_cli.views.events import said
-from upulse_cli.views.incidents import began
+from upulse_cli.views.incidents import LAST_RUN, began
 from upulse_cli.views.status import since_words
 
 Told = Mapping[str, Any]
@@ -50,7 +50,8 @@ def _standing_lines(about: Told) -> Iterator[str]:
         yield f"held back by {held}"
     if incident := about.get("incident"):
         times = f", {incident['times']} times" if incident["times"] > 1 else ""
-        yield f"incident ongoing since {began(incident)}{times}; all of it: upulse incidents"
+        known = f" {LAST_RUN}," if about["state"] == "unknown" else ""
+        yield f"incident ongoing{known} since {began(incident)}{times}; all of it: upulse incidents"
     if request := about.get("request"):
         yield f"last request: {_requested(request)}, at {local(request['at'])}"
     for one in about.get("conditions", ()):

@@ -102,15 +102,21 @@ def tries_of(condition: Condition, action: str = RESTART_PROCESS) -> tuple[Measu
     return tuple(measure for measure in condition.measures if measure.action == action)
 
 
-def describe_tries(condition: Condition, action: str, did: str, curr: Snapshot) -> str:
-    """How often something was done, and what became of the last time; empty if it was not. did: as `x was restarted`."""
+DONE = {RESTART_PROCESS: "{} was restarted", RUN_COMMAND: "{!r} was run"}
+TRIED = {RESTART_PROCESS: "a restart of {} was tried", RUN_COMMAND: "{!r} was tried"}
+"""What is said of an action of which one failed, which may not even have begun."""
+
+
+def describe_tries(condition: Condition, action: str, what: str, curr: Snapshot) -> str:
+    """How often something was done, and what became of the last time; empty if it was not. what: the process or program."""
     if not (tried := tries_of(condition, action)):
         return ""
     last = tried[-1]
     how = f"last {duration_text(curr.now.since(last.wished))} ago"
     failed = f", which failed: {last.told}" if last.settled and not last.worked else ""
     times = "once" if len(tried) == 1 else f"{len(tried)} times"
-    return f"{did} {times}, {how}{failed}"
+    did = TRIED if any(one.settled and not one.worked for one in tried) else DONE
+    return f"{did[action].format(what)} {times}, {how}{failed}"
 
 
 TRIES = {RESTART_PROCESS: "restart", RUN_COMMAND: "command"}

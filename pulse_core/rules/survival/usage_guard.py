@@ -33,7 +33,7 @@ async def usage_guard(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
                 verdict.noting(f"{name}: {plan.why}").after_wait(plan.wait_us).holding(name, plan.held_by)
             )
             if plan.tell:
-                did = describe_tries(condition, RESTART_PROCESS, f"{process.name} was restarted", curr)
+                did = describe_tries(condition, RESTART_PROCESS, process.name, curr)
                 parts = (described(name, condition, curr), did, plan.why)
                 words = "; ".join(filter(None, parts))
                 verdict = verdict.plus(*notify_unless_told(name, title_of(name), words, curr, PROCESS_USAGE))

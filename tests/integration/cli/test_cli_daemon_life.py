@@ -123,6 +123,28 @@ def test_a_killed_daemon_has_died_and_counts_as_stopped_since_its_last_sign_of_l
     home.upulse("daemon", "stop")
 
 
+def test_an_incident_that_no_daemon_sees_is_not_told_as_ongoing_now(home: CliHome) -> None:
+    home.start_daemon()
+    demo, daemon = home.pid_when_up("demo"), home.status()["daemon"]["pid"]
+    home.upulse("pause")
+    os.kill(demo, signal.SIGKILL)
+    eventually(lambda: "held back since" in home.upulse("incidents").out, "the hold")
+    said = home.upulse("incidents")
+    assert (", ongoing\n" in said.out, said.err) == (True, "")
+    os.kill(daemon, signal.SIGSTOP)
+    try:
+        unheard = f"ongoing ones: the daemon (process {daemon}) does not answer; see: upulse daemon logs\n"
+        assert home.upulse("incidents").err.endswith(unheard)
+    finally:
+        os.kill(daemon, signal.SIGKILL)
+    eventually(lambda: home.status()["daemon"]["state"] == "stopped", "its end to be seen")
+    said = home.upulse("incidents")
+    assert ", ongoing when a daemon last ran\n" in said.out
+    assert ("held back since" in said.out, "held back from" in said.out) == (False, True)
+    assert said.err.endswith("ongoing ones: no daemon runs; start one with: upulse daemon start\n")
+    assert "incident ongoing when a daemon last ran, since" in home.upulse("why", "demo").out
+
+
 def test_incidents_read_the_same_from_the_checkpoint_of_the_daemon_and_from_the_whole_log(
     home: CliHome,
 ) -> None:

@@ -362,7 +362,9 @@ def test_a_silenced_process_says_the_silence_once_and_no_effect_of_an_earlier_de
     scene.at(3, ProcessDied(pid=7, evidence="killed", healthy=True, printed="a\nb"), "web")
     lines = shown(scene, "web")
     assert "\n".join(lines).count("new disks") == 1, lines
-    incident = next(line for line in lines if line.startswith("incident ongoing since "))
+    incident = next(
+        line for line in lines if line.startswith("incident ongoing when a daemon last ran, since ")
+    )
     assert incident.endswith("; all of it: upulse incidents")
     assert lines[-1] == "nothing was done about it yet"
 

@@ -266,7 +266,8 @@ def test_a_restart_that_failed_is_told_at_once() -> None:
     story.failed(RESTART, "no such program")
     story.event(ProcessUp(pid=7, started=7, evidence="there"), "gateway")
     story.after("2m").tick()
-    assert "which failed: no such program" in str(story.expect("notify", key=TOPIC).params["text"])
+    text = str(story.expect("notify", key=TOPIC).params["text"])
+    assert "; a restart of gateway was tried once, last 2 min ago, which failed: no such program" in text
 
 
 # Run a command
@@ -331,7 +332,7 @@ def test_a_command_that_does_not_help_is_told_tried_again_later_and_then_no_more
     assert [one.action for one in story.ticks(every="30m", times=4)] == []
     story.expect_note("it is not run again before it is well")
     story.after("24h").tick()
-    assert "was run 2 times" in str(story.expect("notify").params["text"])
+    assert "'/bin/mend' was tried 2 times" in str(story.expect("notify").params["text"])
     assert "which failed: exit 1" in str(story.expect("notify").params["text"])
 
 

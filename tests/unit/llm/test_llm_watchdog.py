@@ -394,7 +394,9 @@ def test_a_restart_that_failed_is_told_with_its_error() -> None:
     story.failed(KEY, "no such program")
     ill(story.after("61s"), proven=False).tick()
     notice = story.expect("notify", key=TOPIC)
-    assert "which failed: no such program" in str(notice.params["text"])
+    assert "; a restart of litellm was tried once, last 61 s ago, which failed: no such program" in str(
+        notice.params["text"]
+    )
 
 
 def test_when_it_answers_again_people_who_were_told_are_told() -> None:
