@@ -23,6 +23,7 @@ from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports.programs import ProgramObservation
 from pulse_core.tasks.events import TaskAcked, TaskHeartbeat
 from pulse_core.tasks.projection import TASKS
+from pulse_core.tasks.stats import STATS
 from pulse_core.tasks.task import TaskState
 
 OFTEN_S, FAILING_S, IDLE_S = 1.0, 10.0, 3_600.0
@@ -64,8 +65,7 @@ class AgentRunsWatcher:
         """Look at all runs."""
         data: dict[str, Json] = {}
         drafts: list[Draft] = []
-        agents = agents_of(self._context.settings())
-        live = self._context.state().of(RUNS).live
+        agents, live = agents_of(self._context.settings()), self._context.state().of(RUNS).live
         self._watched &= {run.id for run in live}
         for run in live:
             drafts += await self._look(run, agents.get(run.agent), data)
@@ -82,8 +82,7 @@ class AgentRunsWatcher:
             self._context.programs.watch(run.main)
         progress = await self._files.progress(run, agent)
         sample = progress._replace(memory=seen.memory, cpu_us=seen.cpu_us, pid=seen.pid)
-        task = self._context.state().of(TASKS).find(run.task)
-        runs = self._context.state().of(RUNS)
+        runs, task = self._context.state().of(RUNS), self._context.state().of(TASKS).find(run.task)
         why = reason_to_stop(run, task, agent, sample, now) or reason_to_pause(run, agent, sample, runs, now)
         why = "" if run.stop else why
         data[run.id] = {**sample._asdict(), "processes": seen.processes, **({"why": why} if why else {})}
@@ -143,10 +142,12 @@ class AgentRunsWatcher:
 
     def _conditions(self) -> Iterator[Draft]:
         """What has changed about who fails."""
-        failing, raised = self._failing(), self._context.state().conditions.raised
+        failing, state = self._failing(), self._context.state()
+        raised, stats = state.conditions.raised, state.of(STATS)
         for name, why in failing.items():
             if name not in raised:
-                yield Draft(ConditionRaised(evidence=why, state=FAILING), name)
+                since = failed.at if (failed := stats[name.removeprefix(CONDITION)].failed_at) else 0
+                yield Draft(ConditionRaised(evidence=why, state=FAILING, failing=since), name)
         for name in raised:
             if name.startswith(CONDITION) and name not in failing:
                 gone = name.removeprefix(CONDITION) not in agents_of(self._context.settings())

@@ -470,7 +470,11 @@ def test_an_agent_that_fails_repeatedly_is_set_aside_told_of_and_tried_again() -
             scene.finish(1)
         await asyncio.sleep(30)
         assert scene.runs.live == ()
-        assert scene.state().conditions.raised["agent:ada"].state == "failing"
+        stands, failed = (
+            scene.state().conditions.raised["agent:ada"],
+            scene.world.events("agent-run-ended")[2],
+        )
+        assert (stands.state, stands.began.at) == ("failing", failed.at)
         (notice,) = [one for one in scene.world.events("effect") if one.subject == "notify:agent:ada"]
         assert "3 failures in a row; it is set aside" in notice.data
         (raised,) = scene.world.events("condition-raised", subject="agent:ada")
