@@ -1,6 +1,7 @@
 """Saying things: data to stdout, words to stderr, and nothing that could take over the terminal."""
 
 import json
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ UNBOUNDED = 1_000_000
 """Columns of a pipe."""
 FORMAT = 1
 """Of what is printed as JSON; raised when a field is taken away or is of another type, as docs/json.md promises."""
+_HALF = re.compile("[\ud800-\udfff]")
 QUIET = 1.0
 """Seconds without a word before a fold of the log says how far it is."""
 
@@ -34,12 +36,21 @@ def put(text: str, end: str = "\n") -> None:
 def put_json(value: Any, by_name: bool = False) -> None:
     """A value as JSON: on one line for pipes, indented for a terminal. by_name: it has an object for each of many names."""
     value = {name: with_format(one) for name, one in value.items()} if by_name else with_format(value)
-    put(json.dumps(value, indent=2 if sys.stdout.isatty() else None))
+    put(json_text(value, indent=2 if sys.stdout.isatty() else None))
 
 
 def put_line(value: Any) -> None:
     """A value as one line of JSON, wherever it goes."""
-    put(json.dumps(with_format(value)))
+    put(json_text(with_format(value)))
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """A value as JSON; what is half a character, as of a file's name that is not UTF-8, is shown as `\\udcff`."""
+    words = json.dumps(value, indent=indent)
+    if "\\ud" not in words:
+        return words
+    spelled = _HALF.sub(lambda half: f"\\\\u{ord(half[0]):x}", json.dumps(value, ensure_ascii=False))
+    return json.dumps(json.loads(spelled), indent=indent)
 
 
 def with_format(value: Any) -> Any:

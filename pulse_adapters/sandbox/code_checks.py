@@ -17,6 +17,7 @@ from typing import Any
 from pulse_adapters.sandbox.tool_sandbox import ToolJob, ToolResult, run
 from pulse_adapters.workers.host_groups import MakeGroup, no_host_group
 from pulse_adapters.workers.untrusted_paths import remove_tree
+from pulse_core.model.text import is_text
 from pulse_core.ports.code_checks import GateFailed, GateSkipped
 
 _PULSE = Path(__file__).parents[2] / "pulse_core"
@@ -46,11 +47,13 @@ class SandboxedChecks:
         root = Path(path)
         files = [file for file in sorted(root.rglob("*.py")) if file.is_file()]
         for file in files:
+            if not is_text(name := str(file.relative_to(root))):
+                raise GateFailed(f"{name} has a name that is not UTF-8, which mypy can't read; rename it")
             try:
                 compile(file.read_bytes(), file.name, "exec", dont_inherit=True)
             except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
                 line, words = getattr(error, "lineno", None) or 1, next(iter(error.args), "it is too deep")
-                raise GateFailed(f"{file.relative_to(root)}:{line}: {words}") from error
+                raise GateFailed(f"{name}:{line}: {words}") from error
         return f"{len(files):,} file{'' if len(files) == 1 else 's'}"
 
     def types(self, path: str) -> str:

@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError, from_json
 from pulse_core.model.errors import Refused, UnknownName
 from pulse_core.model.json_types import Json
 from pulse_core.model.stored_data import REDACTED
+from pulse_core.model.text import encodable
 
 
 class Role(IntEnum):
@@ -153,7 +154,7 @@ def describe(error: ValidationError) -> str:
 def _short(text: object) -> object:
     if not isinstance(text, str):
         return text
-    text = text.encode("utf-8", "replace").decode()  # a lone surrogate, as from an odd file name, becomes "?"
+    text = encodable(text)
     return text if len(text) <= 2000 else text[:1997] + "..."
 
 

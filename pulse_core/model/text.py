@@ -96,6 +96,11 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
+def encodable(text: str) -> str:
+    """The text with what can't be written as UTF-8 as `\\udcff`: Python has such for bytes of a name that are none."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def is_text(text: str) -> bool:
     """Whether it can be written as UTF-8: Python has surrogates, which can't, for bytes that were none."""
     try:

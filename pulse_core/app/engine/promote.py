@@ -21,6 +21,7 @@ from pulse_core.app.state import current_state
 from pulse_core.model.errors import NotAnswering, PulseError
 from pulse_core.model.kinds import EnginePromoted, PromoteRequested, RollbackRequested
 from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.text import encodable
 from pulse_core.ports.code_checks import GateFailed
 from pulse_core.ports.engine_repository import EngineRepository, NothingToPromote
 from pulse_core.ports.readers import EventQuery
@@ -145,7 +146,7 @@ def try_staging(engine: WorkflowContext, plan: Plan) -> tuple[str, Sequence[Gate
 
 def changed_files(repository: EngineRepository, old: str, new: str) -> Sequence[str] | None:
     """The files that are not the same in two commits, as they can be recorded; None if they are too many for that."""
-    names = [name.encode(errors="backslashreplace").decode() for name in repository.differing(old, new)]
+    names = [*map(encodable, repository.differing(old, new))]
     return sorted(names) if sum(map(len, names)) <= MOST_NAMES else None
 
 

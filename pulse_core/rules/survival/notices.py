@@ -7,6 +7,7 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.model.names import NOTIFY
+from pulse_core.model.text import encodable
 from pulse_core.projections.notices import DEFAULT_SEVERITY, HOUR, PREFIX
 from pulse_core.projections.state import Snapshot
 
@@ -113,16 +114,11 @@ def _notice(
 ) -> Effect:
     whole = f"{text}\n{printed}" if printed else text
     params = {
-        "title": _encodable(title)[:TITLE],
-        "text": _encodable(whole)[:TEXT],
+        "title": encodable(title)[:TITLE],
+        "text": encodable(whole)[:TEXT],
         "severity": severity,
         **more,
     }
     return survival_effect(
         NOTIFY, PREFIX + topic_text(topic), params, text, curr.samples(*keys) if keys else ()
     )
-
-
-def _encodable(text: str) -> str:
-    """The text without lone surrogates, which come from odd file names and can't be encoded."""
-    return text.encode("utf-8", "replace").decode()

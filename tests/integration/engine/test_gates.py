@@ -188,6 +188,14 @@ def test_a_file_that_no_parser_can_bear_fails_the_first_gate(home: Home, written
         gates.compiles(another(home, written))
 
 
+def test_a_module_whose_name_is_not_utf8_is_named_by_the_first_gate(
+    home: Home, written: dict[str, str]
+) -> None:
+    written[os.fsdecode(b"rules/odd\xff.py")] = "ONE = 1\n"
+    with pytest.raises(GateFailed, match=r"^rules/odd\udcff.py has a name that is not UTF-8"):
+        gates.compiles(another(home, written))
+
+
 def test_one_gate_at_least_is_left_to_pass() -> None:
     assert list(chosen_gates((), {"types": "why"})) == list(GATES)
     assert list(chosen_gates(("loads",), {"types": "why"})) == ["loads"]

@@ -1,6 +1,7 @@
 """What is printed: nothing of it controls a terminal, a pipe gets it as it is, and what takes long says how far it is."""
 
 import ast
+import json
 import os
 import re
 import sys
@@ -14,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pulse_core.model.event import Event
-from upulse_cli.output import draw, fold_progress, put
+from upulse_cli.output import draw, fold_progress, put, put_line
 
 ROOT = Path(__file__).parents[3] / "upulse_cli"
 BATCHES = [
@@ -32,6 +33,14 @@ def terminal(monkeypatch: pytest.MonkeyPatch, stream: str = "stdout", kind: str 
         monkeypatch.setattr(sys, stream, file)
         yield shown
     os.close(shown)
+
+
+def test_half_a_character_is_spelled_in_json(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    put_line({os.fsdecode(b"\xff"): ["\U0001f600", "a\\udcff", "\ud83d"]})
+    said = json.loads(capsys.readouterr().out)
+    assert said == {"format": 1, "\\udcff": ["\U0001f600", "a\\udcff", "\\ud83d"]}
 
 
 def test_what_would_control_a_terminal_is_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
