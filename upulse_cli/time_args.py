@@ -45,10 +45,13 @@ def _moment(text: str, option: str, other: str = "") -> int:
         then = local_moment(text.lower(), now := datetime.now()) or datetime.fromisoformat(text)
         if words := yesterday_note(text, now):
             print(f"{option} {text}: {words}", file=sys.stderr)
-        return round(then.astimezone(UTC).timestamp() * US)
+        at = round(then.astimezone(UTC).timestamp() * US)
     except (ValueError, OverflowError, OSError) as error:
         words = f"expected 10m, 15:20, yesterday, monday, 2026-01-31 or 2026-01-31T08:15{other}, not {text!r}"
         raise _usage_error(words, option) from error
+    if option == "--since" and at > time.time_ns() // 1000:
+        print(f"--since {text}: that has not come yet", file=sys.stderr)
+    return at
 
 
 def local_moment(text: str, now: datetime) -> datetime | None:

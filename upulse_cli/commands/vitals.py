@@ -8,8 +8,8 @@ import typer
 from upulse_cli.options import AsJson, HomeDir, completed_by, open_home
 from upulse_cli.output import console, draw, put, put_json, say
 
-NAMES = (".pid", ".started")
-"""Ends of numbers that name something and have no course."""
+NAMES = (".pid", ".started", ".probe.failing")
+"""Ends of numbers that name something, or a time, and have no course."""
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,7 +4,9 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from pulse_core.model.durations import duration_text
+from pulse_core.model.moment import iso
 from pulse_core.model.text import format_size
+from upulse_cli.time_args import local
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HEIGHT = 10
@@ -32,6 +34,8 @@ def vital(name: str, value: float) -> str:
         return duration_text(value * 1_000_000)
     if last.endswith("_ms"):
         return duration_text(value * 1000)
+    if name.endswith(".probe.failing"):
+        return local(iso(round(value)))
     if last == "pid":
         return f"{value:.0f}"
     return f"{value:,.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:.3g}"

@@ -14,6 +14,7 @@ from upulse_cli.time_args import (
     duration_arg,
     local,
     local_moment,
+    moment_arg,
     since_arg,
     when_words,
     yesterday_note,
@@ -23,6 +24,14 @@ from upulse_cli.time_args import (
 
 def test_a_number_means_after_that_row() -> None:
     assert since_arg("17") == EventQuery(since_seq=17)
+
+
+@pytest.mark.parametrize(("text", "said"), [("2999-01-01", True), ("2999-01-01T08:15", True), ("10m", False)])
+def test_a_beginning_that_has_not_come_yet_is_said(
+    text: str, said: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    moment_arg(text, "--since")
+    assert capsys.readouterr().err == (f"--since {text}: that has not come yet\n" if said else "")
 
 
 @pytest.mark.parametrize("text", ["10m", "10m ago"])

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
+from pulse_core.model.moment import iso
 from pulse_core.model.text import clean, count, one_line
 from upulse_cli.commands.effect import parameters
+from upulse_cli.time_args import local
 from upulse_cli.views import explain
 from upulse_cli.views.effects import table
 from upulse_cli.views.events import line, short
@@ -287,6 +289,12 @@ def test_work_that_is_shed_is_not_overlooked() -> None:
 )
 def test_a_sensed_number_has_the_unit_that_its_name_says(name: str, value: float, shown: str) -> None:
     assert vital(name, value) == shown
+
+
+def test_a_sensed_time_is_told_as_a_time() -> None:
+    assert vital("process-alive.web.probe.failing", 1_795_941_119_620_567) == local(
+        iso(1_795_941_119_620_567)
+    )
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
