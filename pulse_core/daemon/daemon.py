@@ -440,7 +440,8 @@ class Daemon:
         whole["held_back"], whole["raising"] = self.ticker.held_back, self.ticker.raising
         whole["tick"]["durations"] = self.ticker.durations.spelled()
         whole["log"]["left_out"] = self.journal.left_out
-        whole["log"]["held"] = self.journal.held
+        whole["log"]["held"] = held = self.journal.held
+        whole["log"]["unwritten"] = sum(held.values())
         whole["log"]["refusing"] = self.journal.refusing
         whole["samples_lost"] = p.vitals.trouble
         whole["engine"] = self.engine_controller.report() if self.engine_controller else None

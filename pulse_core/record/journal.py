@@ -136,7 +136,10 @@ class Journal:
 
     @property
     def held(self) -> Mapping[str, int]:
-        """How many events are held, by kind."""
+        """How many events are held since the disk takes none, by kind; what is announced only waits for its answer."""
+        return self._held_kinds() if self._refused or self.hangs else {}
+
+    def _held_kinds(self) -> Mapping[str, int]:
         return Counter(draft.payload.kind for draft in self._held)
 
     def listen_once(self, listener: Listener) -> None:
@@ -329,7 +332,7 @@ class Journal:
         except LogUnavailable as error:
             why = str(error)
         if self._held:
-            LOG.critical("what could not be recorded is lost: %s; %s", count_kinds(self.held), why)
+            LOG.critical("what could not be recorded is lost: %s; %s", count_kinds(self._held_kinds()), why)
 
     async def run(self) -> None:
         """Write held drafts as soon as possible, and look whether the log is still there, for ever."""

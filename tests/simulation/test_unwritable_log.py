@@ -12,6 +12,7 @@ from pulse_core.app.status import is_wrong
 from pulse_core.composition import FOLD
 from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.event import Draft
+from pulse_core.model.home_status import LogStatus
 from pulse_core.model.kinds import ConditionRaised, Effect, Paused, Resumed
 from pulse_core.model.moment import US_PER_SECOND, local_text
 from pulse_core.record.journal import PATIENCE
@@ -48,6 +49,21 @@ def test_a_process_that_dies_on_a_full_disk_is_restarted_once() -> None:
         free_disk(world)
         await asyncio.sleep(2)
         assert world.daemon.report()["log"]["unwritten"] == 0
+
+    simulate(story, ONE)
+
+
+def test_what_waits_a_moment_for_its_answer_is_no_sign_that_the_log_cant_be_written() -> None:
+    async def story(world: World) -> None:
+        daemon = await world.start()
+        await asyncio.sleep(300)
+        told: list[LogStatus] = []
+
+        async def look() -> None:
+            told.append(daemon.report()["log"])
+
+        await daemon.journal.announce([Draft(Resumed())], look)
+        assert [(log["unwritten"], log.get("held")) for log in told] == [(0, {})]
 
     simulate(story, ONE)
 

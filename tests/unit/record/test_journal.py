@@ -107,6 +107,19 @@ async def test_an_announced_event_is_known_before_it_is_decided_with_the_number_
     ]
 
 
+async def test_what_waits_for_its_answer_alone_is_not_said_to_be_held_for_want_of_a_disk() -> None:
+    desk = Desk()
+
+    async def look() -> None:
+        assert desk.journal.held == {}
+        desk.full = True
+        await desk.journal.append_or_hold(WISH)
+        assert desk.journal.held == {"process-died": 1, "effect": 1}
+
+    await desk.journal.announce([DEATH], look)
+    assert desk.journal.held == {"process-died": 1, "effect": 1}
+
+
 async def test_an_announcement_goes_with_its_answer_after_what_is_on_its_way_and_before_who_asks_later() -> (
     None
 ):
