@@ -104,7 +104,7 @@ class Incident:
     is known, and held_since when (UTC microseconds);
     requests_since: what they requested since it is over, which belongs to it if it comes again;
     worked: when something that Pulse did had last worked, with nothing done by a person since;
-    unseen: no daemon ran for a while before `since`, and nothing has shown yet that it was still wrong then;
+    unseen: for how many microseconds no daemon ran before `since`, if nothing has shown yet that it was still wrong then;
     by_person: a person requested the start that comes next.
     """
 
@@ -133,7 +133,7 @@ class Incident:
     held_by: str = ""
     held_since: int = 0
     worked: Moment | None = None
-    unseen: bool = False
+    unseen: int = 0
     by_person: bool = False
 
     def is_history(self, now: Moment) -> bool:
@@ -192,7 +192,13 @@ class Incident:
         if (away := now.since(died)) >= AWAY_US:
             self.wrong_us += died.since(self.since)
             self.unsure_us += away
-            self.since, self.unseen = now, True
+            self.since, self.unseen = now, self.unseen + away
+
+    def still_wrong(self) -> None:
+        """It was looked at since no daemon ran. Who is down then was so all the time; a condition may have come again."""
+        if self.about == "process":
+            self.wrong_us, self.unsure_us = self.wrong_us + self.unseen, self.unsure_us - self.unseen
+        self.unseen = 0
 
     def fade(self) -> None:
         """It did not come again."""
@@ -222,7 +228,8 @@ class Incident:
         in_time = not self.over or action in (RESTART_PROCESS, CLEAN_PATHS, ARCHIVE_SESSIONS)
         has_worked = row.kind == "effect-acked" and action not in TOLD and not is_idle(row)
         if in_time and has_worked and not self.by_person:
-            self.worked, self.unseen = row.moment, False
+            self.worked = row.moment
+            self.still_wrong()
 
     def spelled(self) -> IncidentJson:
         """The incident as JSON values; `wrong_ms` is `lasted_ms` without the times at which it was well in between."""

@@ -45,7 +45,7 @@ from pulse_core.projections.incident import (
     said,
 )
 
-VERSION = 25
+VERSION = 26
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -263,7 +263,7 @@ class IncidentFold:
                 before.worked, before.by_person = None, False
             before.times, before.over, before.faded = before.times + number, False, False
             before.last = max(before.last, now)  # what was counted is recorded later
-            before.ended_by, before.unseen = "", False
+            before.ended_by, before.unseen = "", 0
             before.requests = [*before.requests, *before.requests_since][-MOST_REQUESTS:]
             before.requests_since = []
             self._answer_by_restarts(before)
@@ -396,7 +396,7 @@ class IncidentFold:
         if story is None or since < story.began.at or (story.over and since > story.last.at):
             return  # it was not held back for this
         if since >= story.since.at:
-            story.unseen = False  # what is held back was looked at
+            story.still_wrong()  # what is held back was looked at
         if (
             story.worked and since > story.worked.at
         ):  # what was done did not help, or nothing would be due again
@@ -433,7 +433,7 @@ class IncidentFold:
         seen = max(0, int(decoded(row).get("last_seen") or 0) - last.at)
         died = last.plus(min(seen, row.moment.since(last)))
         for one in self._newest():
-            if one.about == "condition" and not one.over:
+            if one.about in ("condition", "process") and not one.over:
                 one.pass_unseen(died, row.moment)
         if self.state.stopped:
             return
@@ -531,7 +531,7 @@ class IncidentFold:
             return  # what is over needs nothing done but to be told of
         story.take_wish(action, row.subject, row.id, reason)
         if action not in TOLD and data.get("survival"):
-            story.unseen = False  # nothing is done before it was looked at
+            story.still_wrong()  # nothing is done before it was looked at
         if row.id in self.state.trying:
             self.state.trying[row.id].is_told = story.about == "process"
         self.state.under_way[row.id] = UnderWay(story.id, row.subject, row.actor == PULSE)

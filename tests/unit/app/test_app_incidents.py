@@ -497,6 +497,16 @@ def test_how_long_a_condition_stood_while_no_daemon_ran_is_told_with_its_bounds(
     assert (told[0]["wrong_ms"], told[0]["unsure_ms"]) == (3_601_000, 3_598_000)
 
 
+def test_a_process_that_somebody_started_while_no_daemon_ran_was_down_for_at_most_so_long() -> None:
+    down = ((0, STARTED, ""), (SECOND, DIED, "web"), (2 * SECOND, STOPPED, ""), (HOUR, STARTED, ""))
+    (one,) = told_of(*down, (HOUR + SECOND, UP, "web"))
+    assert next(lines(one)).endswith(", resolved after 1 h, wrong for 1 s to 1 h of it")
+    restart = RESTART.model_copy(update={"survival": True})
+    (one,) = told_of(*down, (HOUR + SECOND, restart, restart.key), (HOUR + 2 * SECOND, UP, "web"))
+    assert next(lines(one)).endswith(", resolved after 60 min")  # it was down when Pulse looked
+    assert one["unsure_ms"] == 0
+
+
 @pytest.mark.parametrize(
     ("result", "outcome", "words"),
     [
