@@ -29,6 +29,9 @@ _DEAD_MAN = 128
 _SHM = 32_768
 """Bytes of a -shm that somebody has open, at least."""
 
+HOST = "SELECT value FROM meta WHERE +key = 'host'"
+"""The id of the home whose log this is. Asked of no index: a damaged one leads to another row, whose value is no id."""
+
 
 class ReadMode(Enum):
     """How a file can be opened for reading; the value goes to SQLite."""
@@ -213,6 +216,12 @@ def head_of(connection: sqlite3.Connection) -> tuple[int, bytes]:
     """The last row's number and chain value; 0 and zeros for an empty log."""
     row = connection.execute("SELECT seq, chain FROM event ORDER BY seq DESC LIMIT 1").fetchone()
     return row or (0, START)
+
+
+def host_of(connection: sqlite3.Connection) -> str:
+    """The id of the home whose log this is; empty for one that was never opened for writing, or has lost it."""
+    row = connection.execute(HOST).fetchone()
+    return str(row[0]) if row else ""
 
 
 def _is_open(shm: Path, *, by_others: bool = False) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pulse_adapters.sqlite.chain import ALL_COLUMNS, START
-from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
+from pulse_adapters.sqlite.connect import HOST, connect_readonly, refuse_damage
 from pulse_adapters.sqlite.errors import is_corrupt, translate_error
 from pulse_adapters.sqlite.payloads import LostPayload, is_reference, payload_in
 from pulse_adapters.sqlite.redactions import Redactions
@@ -52,7 +52,7 @@ class SqliteEventReader:
 
     def host(self) -> str:
         """The id of the home whose log it is; empty for one that was never opened for writing."""
-        rows = self._rows("SELECT value FROM meta WHERE key = 'host'", ())
+        rows = self._rows(HOST, ())
         return str(rows[0][0]) if rows else ""
 
     def head(self) -> Head:

@@ -11,6 +11,7 @@ from pulse_adapters.sqlite.checkpoints import read_checkpoints, read_host
 from pulse_adapters.sqlite.connect import (
     connect_readonly,
     head_of,
+    host_of,
     make_private,
     open_database,
     read_schema,
@@ -130,7 +131,7 @@ def _open(path: Path, how: Opening, torn: str) -> tuple[sqlite3.Connection, Star
         # The home's own UUID, made once: host names change and repeat.
         own = ("host", str(uuid.uuid4()))
         connection.execute("INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)", own)
-        host = connection.execute("SELECT value FROM meta WHERE key = 'host'").fetchone()[0]
+        host = _own_host(connection, path)
         note_boot(path, seq)  # once nothing is torn any more, and before a row is written
         return connection, Start(seq, chain, host, torn)
     except BaseException:
@@ -146,11 +147,17 @@ def open_to_read(path: Path, how: Opening, torn: str = "") -> tuple[sqlite3.Conn
         seq, chain = head_of(connection)
         check_tail(connection, path, seq)
         refuse_lost_end(path, seq, last_row_noted(path))
-        host = connection.execute("SELECT value FROM meta WHERE key = 'host'").fetchone()[0]
+        host = _own_host(connection, path)
         return connection, Start(seq, chain, host, torn, is_read_only=True)
     except BaseException:
         connection.close()
         raise
+
+
+def _own_host(connection: sqlite3.Connection, path: Path) -> str:
+    if host := host_of(connection):
+        return host
+    raise Damaged(f"{path}: it does not know the id of its home any more; restore it from a backup")
 
 
 def refuse_new_log(path: Path) -> None:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pulse_adapters.sqlite.chain import ALL_COLUMNS, START, first_fault
-from pulse_adapters.sqlite.connect import connect_readonly, refuse_altered_wal, refuse_damage
+from pulse_adapters.sqlite.connect import connect_readonly, host_of, refuse_altered_wal, refuse_damage
 from pulse_adapters.sqlite.errors import code, is_corrupt
 from pulse_adapters.sqlite.event_reader import translate_read_error
 from pulse_adapters.sqlite.last_write import last_row_noted
@@ -154,10 +154,9 @@ def _database_fault(connection: sqlite3.Connection) -> str:
     odd = sorted(name for name in wanted.keys() | there.keys() if wanted.get(name) != there.get(name))
     if odd:
         return f"the database's {', '.join(odd)} is not as Pulse made it"
-    hosts = "SELECT (SELECT value FROM meta WHERE key = 'host'), (SELECT host FROM event ORDER BY seq DESC LIMIT 1)"
-    own, last = connection.execute(hosts).fetchone()
-    if last is not None and own != last:
-        return f"the home's id is {own!r}, its last row has {last!r}"
+    last = connection.execute("SELECT host FROM event ORDER BY seq DESC LIMIT 1").fetchone()
+    if last and (own := host_of(connection)) != last[0]:
+        return f"the home's id is {own!r}, its last row has {last[0]!r}"
     connection.execute(f"PRAGMA cache_size = -{_CHECK_CACHE}")
     said = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
     if said == "ok":

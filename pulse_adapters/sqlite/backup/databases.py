@@ -9,7 +9,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from pulse_adapters.sqlite.chain import ALL_COLUMNS, START
-from pulse_adapters.sqlite.connect import connect_readonly, head_of, refuse_damage
+from pulse_adapters.sqlite.connect import connect_readonly, head_of, host_of, refuse_damage
 from pulse_adapters.sqlite.errors import translate_error
 from pulse_adapters.sqlite.migrate import format_of, steps
 from pulse_adapters.sqlite.redactions import EMPTY_ALL
@@ -92,12 +92,6 @@ def examine(path: Path, objects: Path, expect: tuple[int, bytes] | None = None) 
             return Examined(seq, chain, host_of(connection), version, verdict.fault)
     except sqlite3.Error as error:
         raise translate_error(error, path) from error
-
-
-def host_of(connection: sqlite3.Connection) -> str:
-    """The id of the home whose log this is; empty for one that was never opened for writing."""
-    row = connection.execute("SELECT value FROM meta WHERE key = 'host'").fetchone()
-    return str(row[0]) if row else ""
 
 
 def _not_accepted(connection: sqlite3.Connection, objects: Path, good: int) -> str:

@@ -11,9 +11,15 @@ from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
 from pulse_adapters.sqlite.aside import new_aside
-from pulse_adapters.sqlite.backup.databases import Examined, copy_under_wal, examine, host_of, salvage
+from pulse_adapters.sqlite.backup.databases import Examined, copy_under_wal, examine, salvage
 from pulse_adapters.sqlite.backup.swap import link_or_copy
-from pulse_adapters.sqlite.connect import connect_readonly, head_of, is_orphaned_wal, refuse_odd_files
+from pulse_adapters.sqlite.connect import (
+    connect_readonly,
+    head_of,
+    host_of,
+    is_orphaned_wal,
+    refuse_odd_files,
+)
 from pulse_adapters.sqlite.errors import code
 from pulse_adapters.sqlite.open_log import Opening, open_writer
 from pulse_adapters.sqlite.synced_files import put_file

@@ -439,6 +439,21 @@ def test_settings_of_now_are_left_as_they_are(quiet: CliHome, backup: Path) -> N
     assert "other" in (quiet.path / "config.toml").read_text()
 
 
+def test_a_log_whose_pages_changed_places_is_not_that_of_another_home(quiet: CliHome, backup: Path) -> None:
+    with closing(sqlite3.connect(quiet.path / "events.db")) as hand:
+        hand.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        names = ("meta", "event")
+        sql = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
+        pages = [hand.execute(sql, (name,)).fetchone()[0] for name in names]
+    with (quiet.path / "events.db").open("r+b") as file:
+        one, other = (os.pread(file.fileno(), 4096, (page - 1) * 4096) for page in pages)
+        os.pwrite(file.fileno(), other, (pages[0] - 1) * 4096)
+        os.pwrite(file.fileno(), one, (pages[1] - 1) * 4096)
+    assert "another home" not in quiet.upulse("verify", code=1).out
+    quiet.upulse("restore", str(backup))
+    quiet.upulse("verify")
+
+
 def test_a_backup_of_another_home_is_refused(quiet: CliHome, backup: Path, tmp_path: Path) -> None:
     other = CliHome(tmp_path / "other")
     other.upulse("init")
