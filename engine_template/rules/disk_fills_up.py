@@ -5,7 +5,8 @@ from typing import Any
 
 from pulse_core import Effect, Inner, Snapshot, Verdict, Window
 
-HOUR_US = 3_600_000_000
+MINUTE_US = 60_000_000
+HOUR_US = 60 * MINUTE_US
 SOON_US = 6 * HOUR_US
 LEAST_US = 30_000_000
 """How long it must have been growing: less of it says nothing."""
@@ -19,7 +20,7 @@ async def disk_fills_up(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict
     window = curr.window("system-resource")
     disks = window.last.data.get("disks", {}) if window.last else {}
     left = {path: left_us(window, path) for path, disk in disks.items() if disk.get("used", 0.0) >= USED}
-    soon = {path: us for path, us in left.items() if us is not None and us < SOON_US}
+    soon = {path: us for path, us in left.items() if us is not None and 0 < us < SOON_US}
     return verdict.plus(*(notice(path, us, curr) for path, us in soon.items()))
 
 
@@ -43,7 +44,8 @@ def free(data: Any, path: str) -> int | None:
 
 def notice(path: str, us: float, curr: Snapshot) -> Effect:
     """What people are told."""
-    title = f"{path} will be full in {us / HOUR_US:.1f} hours"
+    in_words = f"{us / HOUR_US:.1f} hours" if us >= HOUR_US else f"{us / MINUTE_US:.1f} minutes"
+    title = f"{path} will be full in {in_words}"
     return Effect(
         action="notify",
         key=f"notify:disk-fills-up:{path}",

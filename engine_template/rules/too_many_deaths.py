@@ -1,5 +1,7 @@
 """Pulse brings a dead process back; one that dies again and again needs somebody to look at it."""
 
+from datetime import date, timedelta
+
 from pulse_core import Effect, Inner, Snapshot, Verdict
 
 from projections.deaths import DAY_US
@@ -14,11 +16,11 @@ async def too_many_deaths(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdi
     if counted["day"] != curr.now.at // DAY_US:
         return verdict
     often = {name: times for name, times in counted["of"].items() if times >= TOO_MANY}
-    return verdict.plus(*(notice(name, times) for name, times in often.items()))
+    return verdict.plus(*(notice(name, times, counted["day"]) for name, times in often.items()))
 
 
-def notice(name: str, times: int) -> Effect:
-    """What people are told."""
-    title = f"{name} went down {times} times today"
+def notice(name: str, times: int, day: int) -> Effect:
+    """What people are told; day: since 1970, in UTC."""
+    title = f"{name} went down {times} times on {date(1970, 1, 1) + timedelta(days=day)} (UTC)"
     text = f"find out why with: upulse why {name}"
     return Effect(action="notify", key=f"notify:deaths:{name}", params={"title": title, "text": text}, reason=title)

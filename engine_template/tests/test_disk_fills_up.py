@@ -21,6 +21,15 @@ def test_a_disk_that_will_be_full_soon_is_told() -> None:
     assert notice.params["title"] == "/ will be full in 5.6 hours"
 
 
+def test_what_is_left_is_told_in_minutes_when_it_is_less_than_an_hour() -> None:
+    notice = minute(1.2, 1.1, 1).expect("notify", key="notify:disk-fills-up:/")
+    assert notice.params["title"] == "/ will be full in 3.3 minutes"
+
+
+def test_a_disk_that_is_full_is_not_said_to_become_so() -> None:
+    minute(0.2, 0.1, 0, used=1.0).expect_nothing()
+
+
 def test_a_disk_that_has_time_is_not() -> None:
     minute(20.02, 20.01, 20).expect_nothing()
 

@@ -24,7 +24,7 @@ def test_too_many_deaths_are_told_once() -> None:
     story = died(TOO_MANY)
     story.tick()
     notice = story.expect("notify", key="notify:deaths:gateway")
-    assert notice.params["title"] == "gateway went down 5 times today"
+    assert notice.params["title"] == "gateway went down 5 times on 2026-09-21 (UTC)"
     assert notice.params["title"] not in notice.params["text"]
     story.acked(notice.key)
     assert not story.ticks(every="1m", times=3)

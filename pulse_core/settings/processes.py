@@ -71,6 +71,10 @@ Limit = Annotated[
     text_check(_is_limit, "is no limit; write a number, a size as '2G', or 'unlimited'"),
 ]
 """A bound that the kernel sets a process, soft and hard alike; empty: that of the daemon."""
+MemoryBound = Annotated[
+    str, NUMBER_AS_TEXT, text_check(_is_limit, "is no size; write a number, or a size as '2G'")
+]
+"""What the tree of a process may take; empty: any amount."""
 
 
 class LimitSettings(Group):
@@ -256,7 +260,7 @@ class ProcessSettings(Group):
         0, ge=0, description="time after its start in which probes that fail count for nothing"
     )
     restart: RestartSettings = Field(RestartSettings(), description="how hard to try")
-    memory_max: Limit = Field(
+    memory_max: MemoryBound = Field(
         "",
         description='bytes of memory that its tree may take, as "2G"; what its processes share counts once',
         examples=["2G"],

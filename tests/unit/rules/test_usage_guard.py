@@ -378,7 +378,7 @@ def test_cores_have_a_bound_of_their_own() -> None:
     [
         ({"memory_max": "0"}, "memory_max is no bound"),
         ({"memory_max": "unlimited"}, "memory_max is no bound"),
-        ({"memory_max": "2 GB"}, "is no limit; write a number, a size as '2G'"),
+        ({"memory_max": "2 GB"}, "is no size; write a number, or a size as '2G'"),
         ({"cpu_max": -1}, "greater than or equal to 0"),
         ({"then": "restart", "memory_max": ""}, "then is about memory_max and cpu_max, and there is none"),
         ({"for": "1m", "memory_max": "", "then": "tell"}, "for is about memory_max and cpu_max"),
@@ -386,8 +386,9 @@ def test_cores_have_a_bound_of_their_own() -> None:
     ],
 )
 def test_wrong_bounds_are_refused_with_what_would_work(more: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValidationError, match=words):
+    with pytest.raises(ValidationError, match=words) as refused:
         ProcessSettings.model_validate({**AGENT, **more})
+    assert "or 'unlimited'" not in str(refused.value)  # which is refused as well
 
 
 @pytest.mark.parametrize("then", ["restart", "tell"])
