@@ -21,6 +21,7 @@ from mcp.server.mcpserver.exceptions import ResourceError, ToolError
 from mcp.server.subscriptions import InMemorySubscriptionBus, ResourceUpdated
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, SubscriptionsListenRequestParams
+from pydantic import validate_call
 from starlette.responses import Response
 
 from pulse_adapters.mcp.tools import CHANGES, RESOURCES, TOOLS, Tools
@@ -148,7 +149,9 @@ class PulseServer:
         for tool in TOOLS:
             server.tool(name=tool.__name__, structured_output=False)(self._as_tool(tool))
         for uri, tool in RESOURCES.items():
-            server.resource(uri, name=tool.__name__, mime_type="application/json")(self._as_tool(tool))
+            read = self._as_tool(tool)
+            read.__annotations__ = dict.fromkeys(read.__annotations__, str)  # or the SDK printed a traceback
+            server.resource(uri, name=tool.__name__, mime_type="application/json")(read)
         return server
 
     def _as_tool(self, tool: Callable[..., Any]) -> Callable[..., Any]:
@@ -161,7 +164,7 @@ class PulseServer:
             limit.take(self._now())
             limit.reads += tool not in CHANGES
             try:
-                found = await asyncio.to_thread(getattr(tools, tool.__name__), **values)
+                found = await asyncio.to_thread(validate_call(getattr(tools, tool.__name__)), **values)
             except (PulseError, ValueError) as error:
                 raise ResourceError(str(error)) from error
             return f"{DATA}\n{json.dumps(found, indent=1, default=str)}"
@@ -220,8 +223,6 @@ class Door:
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         path = scope.get("path", "")
-        if scope["type"] != "http":
-            return None
         if path == PATH:
             kind, _, token = authorization(scope).decode("latin-1").partition(" ")
             name = await asyncio.to_thread(self.client, token) if kind == "Bearer" else None

@@ -34,15 +34,18 @@ GRACE_S = 2
 def stateless_app(server: "MCPServer[Any]", path: str, is_local: bool) -> "Starlette":
     """The application of an MCP server, without sessions; is_local: whether this machine alone reaches it. Where
     others do, `RequireToken` stands before it."""
-    # It logs a traceback for each client that hangs up before it has sent its whole request.
-    logging.getLogger("mcp.server.streamable_http").setLevel(logging.CRITICAL)
-    return server.streamable_http_app(
+    # They log a traceback for a client that hangs up before its whole request is sent, or asks for an unknown prompt.
+    for name in ("server.streamable_http", "server.runner", "shared.jsonrpc_dispatcher"):
+        logging.getLogger(f"mcp.{name}").setLevel(logging.CRITICAL)
+    app = server.streamable_http_app(
         streamable_http_path=path,
         json_response=True,
         stateless_http=True,
         max_request_body_size=LONGEST_REQUEST,
         transport_security=LOCAL if is_local else ANYWHERE,
     )
+    app.routes[0].methods = {"POST"}  # type: ignore[attr-defined] # nothing would ever come of a GET
+    return app
 
 
 async def serve(app: "ASGIApp", listener: socket.socket, *begun: "Starlette") -> None:

@@ -46,6 +46,24 @@ def asked(method: str, **params: Any) -> Mapping[str, Any]:
 LIST = asked("tools/list")
 
 
+@pytest.mark.parametrize("said", [b"1", b"\xff"])
+async def test_a_stream_that_nothing_would_come_by_is_refused(said: bytes) -> None:
+    async with served(GuidanceWorld()) as client:
+        headers = {
+            **{name.encode(): value.encode() for name, value in HEADERS.items()},
+            b"Last-Event-ID": said,
+        }
+        assert (await client.get(URL, headers=headers)).status_code == 405
+        assert (await client.post(URL, headers=headers, json=LIST)).status_code == 200
+
+
+async def test_an_unknown_prompt_is_told_without_a_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    async with served(GuidanceWorld()) as client:
+        said = (await client.post(URL, headers=HEADERS, json=asked("prompts/get", name="x"))).json()
+        assert "error" in said
+    assert not [one for one in caplog.records if one.exc_info]
+
+
 async def call(client: httpx.AsyncClient, name: str, **arguments: Any) -> Any:
     """What a tool says to a client of 2025, which does not shake hands first."""
     answer = await client.post(URL, headers=HEADERS, json=asked("tools/call", name=name, arguments=arguments))

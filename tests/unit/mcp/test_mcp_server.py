@@ -112,6 +112,13 @@ async def test_what_others_wrote_is_said_to_be_data_and_a_refusal_says_why() -> 
         assert (await called(client, "claim_task"))[0]
 
 
+async def test_what_does_not_fit_is_told_without_a_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    async with Client(server()) as client:
+        with pytest.raises(MCPError, match="String should have at most 500 characters"):
+            await client.read_resource("pulse://effect/" + "x" * 501)
+    assert not [one for one in caplog.records if one.exc_info]
+
+
 async def test_one_incident_is_a_resource_under_the_id_that_the_list_of_them_tells(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     home.create()
