@@ -12,11 +12,13 @@ from pulse_adapters.workers.journal_entry import field_text
 from pulse_adapters.workers.syscalls import prctl
 from pulse_core.model.backoff import Backoff, Restarts
 
-FIELDS = "MESSAGE,MESSAGE_ID,N_DROPPED"
+FIELDS = "MESSAGE,MESSAGE_ID,N_DROPPED,_TRANSPORT"
 DROPPED = "a596d6fe7bfa4994828e72309e95d61e"
 """The MESSAGE_ID of journald's own word that it suppressed messages of a unit."""
 BACKOFF = Backoff(1.0, 300.0)
 LONGEST = 256 * 1024
+LONGEST_ENTRY = 2 << 20
+"""Bytes that journalctl writes of one message: whoever logs decides how many, up to hundreds of mebibytes."""
 _ROOM = 256 * 1024
 _DEATH_SIGNAL = 1
 
@@ -48,6 +50,7 @@ class JournalUnit:
         self._pid = 0
         self._said = -1
         self._rest = b""
+        self._is_too_long = False
 
     @property
     def due(self) -> float:
@@ -85,7 +88,7 @@ class JournalUnit:
             _exec_journalctl(argv, environment, theirs, self._said)
         os.close(theirs)
         os.set_blocking(ours, False)
-        self.file, self._rest = ours, b""
+        self.file, self._rest, self._is_too_long = ours, b"", False
         self._restarts.started(time.monotonic())
         return ours
 
@@ -100,6 +103,12 @@ class JournalUnit:
             self._ended()
             return b""
         *entries, self._rest = (self._rest + raw).split(b"\n")
+        if entries and self._is_too_long:
+            del entries[0]  # its end
+            self._is_too_long = False
+        if len(self._rest) > LONGEST_ENTRY:
+            self._rest, self._is_too_long = b"", True
+            self.tell(self.name, f"a message of more than {LONGEST_ENTRY >> 20} MiB was passed over")
         return b"".join(self._lines(entry) for entry in entries if entry)
 
     def _lines(self, entry: bytes) -> bytes:
@@ -109,7 +118,8 @@ class JournalUnit:
         except ValueError:
             return b""  # a hint for people, no message
         self.cursor, self.total = str(fields.get("__CURSOR", self.cursor)), self.total + 1
-        if fields.get("MESSAGE_ID") == DROPPED:
+        # Who logs gives any MESSAGE_ID; the transport is what journald says itself.
+        if fields.get("MESSAGE_ID") == DROPPED and fields.get("_TRANSPORT") == "driver":
             number = str(fields.get("N_DROPPED", ""))
             self.dropped += int(number) if number.isdecimal() else 1
             advice = "see RateLimitBurst= in journald.conf(5)"

@@ -116,7 +116,8 @@ async def test_a_pattern_does_not_take_journalctl_for_the_unit_it_follows(journa
 
 async def test_what_journald_suppressed_is_counted_and_said(journal: Path) -> None:
     async with ear_on(journal) as ear:
-        say(journal, "Suppressed 412 messages from agent.service", MESSAGE_ID=DROPPED, N_DROPPED="412")
+        suppressed = {"MESSAGE_ID": DROPPED, "N_DROPPED": "412", "_TRANSPORT": "driver"}
+        say(journal, "Suppressed 412 messages from agent.service", **suppressed)
         say(journal, "ERROR one")
         await ear.until(lambda: ear.said)
         assert ear.said[0][0] == "log:agent.service"
@@ -125,6 +126,23 @@ async def test_what_journald_suppressed_is_counted_and_said(journal: Path) -> No
         assert ear.lines == ["ERROR one"]
         await ear.until(lambda: ear.progress.dropped)
         assert ear.progress.dropped == {"agent.service": 412}
+
+
+async def test_a_unit_that_says_what_only_journald_says_ends_no_reader(journal: Path) -> None:
+    async with ear_on(journal) as ear:
+        say(journal, "ERROR forged", MESSAGE_ID=DROPPED, N_DROPPED="9" * 5_000, _TRANSPORT="journal")
+        say(journal, "ERROR one")
+        await ear.until(lambda: len(ear.lines) == 2 or ear.said)
+        assert (ear.lines, ear.said) == (["ERROR forged", "ERROR one"], [])
+        assert not ear.progress.dropped
+
+
+async def test_a_message_without_end_is_passed_over(journal: Path) -> None:
+    async with ear_on(journal) as ear:
+        say(journal, "ERROR before", f"ERROR {'x' * (8 << 20)}", "ERROR behind")
+        await ear.until(lambda: len(ear.lines) == 2)
+        assert ear.lines == ["ERROR before", "ERROR behind"]
+        assert ear.said == [("log:agent.service", "a message of more than 2 MiB was passed over")]
 
 
 async def test_without_journalctl_it_is_said_what_is_missing(tmp_path: Path) -> None:
