@@ -22,6 +22,7 @@ from pulse_core.agents.run_scope import RunScope
 from pulse_core.agents.settings import AGENTS
 from pulse_core.capability import WatcherContext
 from pulse_core.model.errors import PulseError, Refused
+from pulse_core.tasks.settings import SETTINGS
 
 _RUN, _LONGEST = re.compile(r"[0-9a-f-]{1,100}"), 1_000
 
@@ -78,11 +79,10 @@ def run_scopes(context: WatcherContext) -> Callable[[int, int, str], RunScope | 
         except OSError:
             known = b""
         if not known or not hmac.compare_digest(known, token.encode(errors="replace")):
-            words = "has said a token that is no run's, or was one's long ago"
-            raise Refused(f"process {pid} of uid {uid} {words}")
+            raise Refused(f"process {pid} of uid {uid} has said a token that is no run's, or was long ago")
         if own and run not in own:
             raise Refused(f"process {pid} of uid {uid} has said the token of another run than its own")
         _, task, claim, agent, _ = token.split(":")
-        return RunScope(agent, task, int(claim), context.clock.now)
+        return RunScope(agent, task, int(claim), context.clock.now, SETTINGS.of(context.settings()).attempts)
 
     return scope

@@ -38,19 +38,16 @@ def reason_to_stop(
 ) -> str:
     """Why the run is to end; empty if it may go on."""
     if task is None or task.token != run.token:
-        state = f"is {described(task)}" if task else "has ended"
-        return f"its claim {run.token} is over: the task {state}"
+        return f"its claim {run.token} is over: the task {f'is {described(task)}' if task else 'has ended'}"
     if agent is None:
         return f"there is no [[agent]] {run.agent!r} any more"
     if now.since(run.moment) >= agent.timeout:
         return f"it took longer than {duration_text(agent.timeout)}"
     if run.paused and now.since(run.paused) >= agent.hold:
         return f"{run.held}, and nobody has had it go on"
-    if far := excess_output(agent, sample):
-        return far
     if agent.memory and sample.memory > agent.memory:
         return f"its processes had {format_size(sample.memory)} of memory, of at most {format_size(agent.memory)}"
-    return ""
+    return excess_output(agent, sample)
 
 
 def reason_to_pause(
@@ -80,9 +77,9 @@ def reason_to_pause(
 
 def excess_output(agent: AgentSettings | None, sample: RunSample) -> str:
     """In words, that a run has printed more than it may; empty if it has not."""
-    if agent is None or sample.output <= agent.output:
-        return ""
-    return f"it printed more than {format_size(agent.output)}"
+    return (
+        f"it printed more than {format_size(agent.output)}" if agent and sample.output > agent.output else ""
+    )
 
 
 def excess_cost(run: Run, agent: AgentSettings | None, cost: float, runs: AgentRuns, now: Moment) -> str:

@@ -25,8 +25,7 @@ def check_project(draft: Draft, role: Role, state: State, settings: Settings) ->
     columns = draft.payload.columns
     if len(set(columns)) < len(columns):
         raise Refused("a column is named twice")
-    lost = {one.column for one in state.of(TASKS).of_project(draft.subject)} - set(columns)
-    if lost:
+    if lost := {one.column for one in state.of(TASKS).of_project(draft.subject)} - set(columns):
         raise Refused(f"open tasks lie in {', '.join(sorted(lost))}; move them, or keep the column")
 
 
@@ -95,8 +94,7 @@ def _late(payload: Payload, token: int, task: TaskState) -> Refused:
     words = f"the claim {token} of {task.id} is over: {now}"
     if isinstance(payload, events.TaskHeartbeat):
         return Refused(words)
-    said = (getattr(payload, name) for name in ("result", "error", "why") if hasattr(payload, name))
-    result = next(said, "")
+    result = next((getattr(payload, one) for one in ("result", "error", "why") if hasattr(payload, one)), "")
     refused = events.TaskResultRefused(token=token, said=payload.kind, result=result)
     return RefusedOnRecord(words, refused, task.id)
 

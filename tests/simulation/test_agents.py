@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -191,12 +192,33 @@ def test_a_run_is_ended_when_its_claim_is_over_and_its_late_answer_counts_for_no
     told(story)
 
 
+def scope_of(scene: AgentScene) -> RunScope:
+    """What the run at ONE may say."""
+    return RunScope("ada", ONE, scene.run.token, scene.world.clock.now, 3)
+
+
+@pytest.mark.parametrize("kind", ["task-failed", "task-released"])
+def test_a_run_that_says_of_itself_that_it_is_not_to_blame_is_tried_no_more_often(kind: str) -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        for _ in range(9):
+            await asyncio.sleep(1)
+            if scene.task().status is Status.EXECUTING:
+                data = {"token": 1, "error": "no disk", "retry_us": 0, "blameless": True, "unbegun": True}
+                data = data if kind == "task-failed" else {"why": "no disk"}
+                await scene.say(kind, ONE, Role.AGENT, scope_of(scene), **data)
+        task = scene.task()
+        assert (task.status, task.attempts, task.error) == (Status.FAILED, 3, "no disk")
+
+    told(story, agents={"failures": 99})
+
+
 def test_a_run_may_speak_of_its_own_task_alone_and_under_its_own_claim() -> None:
     async def story(scene: AgentScene) -> None:
         await scene.begin()
         await scene.create(OTHER, column="Backlog")
         await asyncio.sleep(1)
-        scope = RunScope("ada", ONE, scene.run.token, scene.world.clock.now)
+        scope = scope_of(scene)
         assert scene.world.daemon
         assert scene.world.daemon.report()["programs"] == [f"ada at {ONE} (process {scene.run.pid})"]
 
@@ -253,7 +275,7 @@ def test_runs_make_so_many_parts_of_one_task_and_so_deep_and_no_more() -> None:
 
         await scene.begin()
         await asyncio.sleep(1)
-        scope = RunScope("ada", ONE, scene.run.token, scene.world.clock.now)
+        scope = scope_of(scene)
         await make(100, ONE, scope)
         await scene.say("task-closed", "task_000100")  # what is open below it counts all the same
         for number in range(300, 300 + MOST_PARTS):
@@ -267,9 +289,9 @@ def test_runs_make_so_many_parts_of_one_task_and_so_deep_and_no_more() -> None:
         for number in range(201, 201 + DEEPEST):
             await make(number, f"task_{number - 1:06}")
         above, deepest = (f"task_{number + DEEPEST:06}" for number in (199, 200))
-        await make(997, above, RunScope("ada", above, 0, scope.now))
+        await make(997, above, replace(scope, task=above, token=0))
         with pytest.raises(Refused, match=f"{deepest} is {DEEPEST} parts deep"):
-            await make(998, deepest, RunScope("ada", deepest, 0, scope.now))
+            await make(998, deepest, replace(scope, task=deepest, token=0))
 
     told(story)
 

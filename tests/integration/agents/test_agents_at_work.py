@@ -78,7 +78,7 @@ def test_a_task_is_done_by_its_agent_whatever_becomes_of_the_daemon_meanwhile(
         "PULSE_AGENT": "ada",
         "KEPT_BACK": None,
         "without": "a run of an agent is answered if it says its token, that of PULSE_TOKEN",
-        "wrong": f"process {run['pid']} of uid {os.getuid()} has said a token that is no run's, or was one's long ago",
+        "wrong": f"process {run['pid']} of uid {os.getuid()} has said a token that is no run's, or was long ago",
         "status": "a run of an agent may append and ask for its state, which is its task; not status",
         "title": "Mend it",
         "beat": "ada",
