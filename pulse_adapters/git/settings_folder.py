@@ -8,7 +8,7 @@ git has to be known to be overruled: nobody reads them. The attributes keep git 
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import get_native_id
@@ -36,6 +36,8 @@ _SETTINGS = b"""[core]
 """
 _LINKED = ("info", "objects", "refs")
 """The folders that git follows a link to; no other link to a folder is followed here."""
+_OF_OBJECTS, _MOST_BORROWED = re.compile(r"[0-9a-f]{2}|info|pack"), 100
+"""What git opens where objects lie, which may be any folder, and how many such places are looked at."""
 _SETTLED_NS = 1_000_000_000
 """How long ago a folder must have changed, so that another change has another time."""
 _LOOKED_AT: dict[str, tuple[tuple[int, int, int], Sequence[str]]] = {}
@@ -74,10 +76,32 @@ def refuse_odd_files(folder: Path) -> None:
     A folder of plain files and folders is read once, and again when its time has changed.
     """
     linked = (folder / name for name in _LINKED if (folder / name).is_symlink())
-    folders = [os.fspath(folder), *map(os.fspath, linked)]
+    folders = [os.fspath(folder), *map(os.fspath, linked), *_borrowed_folders(folder / "objects")]
     while folders:
         with suppress(OSError):  # what can't be listed is said by git
             folders += _folders_in(folders.pop())
+
+
+def _borrowed_folders(objects: Path) -> Iterator[str]:
+    """The folders that git opens where the objects lie that `info/alternates` names, and those that these name."""
+    waiting, seen = [os.fspath(objects)], set[str]()
+    while waiting:
+        for other in _alternates(waiting.pop()):
+            if other not in seen and len(seen) < _MOST_BORROWED:
+                seen.add(other)
+                waiting.append(other)
+                with suppress(OSError, ValueError):  # there is no such folder
+                    yield from (
+                        f"{other}/{name}" for name in os.listdir(other) if _OF_OBJECTS.fullmatch(name)
+                    )
+
+
+def _alternates(objects: str) -> Iterator[str]:
+    with suppress(OSError, ValueError):  # what is no file is found by whoever looks at its folder
+        for line in read_plain(f"{objects}/info/alternates", LARGEST, follow=True).splitlines():
+            path = line[1:-1].decode("unicode_escape").encode("latin-1") if line[:1] == b'"' else line
+            if path and path[0] != ord("#"):
+                yield os.path.join(objects, os.fsdecode(path))
 
 
 def _folders_in(folder: str) -> Sequence[str]:

@@ -53,6 +53,29 @@ def test_a_pipe_in_a_folder_that_a_link_leads_to_is_refused_and_other_links_are_
         settings_folder(repository)
 
 
+@pytest.mark.parametrize(
+    "name", ["info/alternates", "pack/multi-pack-index", "info/commit-graph", f"aa/{'a' * 38}"]
+)
+@pytest.mark.parametrize("line", ["{0}", "../../b", '"{0}"'])
+def test_a_pipe_where_the_objects_of_another_repository_are_used_is_refused(
+    tmp_path: Path, name: str, line: str
+) -> None:
+    repository, *others = (tmp_path / name for name in "abc")
+    for at, said in (
+        (repository / "objects", line.format(others[0])),
+        (others[0], f"# c\n/none\n{others[1]}\n"),
+    ):
+        (at / "info").mkdir(parents=True)
+        (at / "info" / "alternates").write_text(said)
+    (others[0] / "unread").mkdir()
+    os.mkfifo(others[0] / "unread" / "pipe")
+    assert settings_folder(repository).is_dir()
+    (others[1] / name).parent.mkdir(parents=True)
+    os.mkfifo(others[1] / name)
+    with pytest.raises(GitFailed, match=f"c/{name} is no plain file; remove it"):
+        settings_folder(repository)
+
+
 def test_a_pipe_among_very_many_objects_is_refused(tmp_path: Path) -> None:
     folders = [tmp_path / "objects" / name for name in ("00", "01")]
     (tmp_path / "description").touch()
