@@ -29,6 +29,10 @@ def read_environment_file(path: str) -> Mapping[str, str]:
 
     try:
         text = read_plain(path, LARGEST, follow=True).decode()
+    except BlockingIOError as error:
+        raise PulseError(
+            f"env_file {path} is kept by a lease of another process; make the file your own"
+        ) from error
     except OSError as error:
         raise PulseError(f"env_file {path} can't be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

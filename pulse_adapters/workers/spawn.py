@@ -132,9 +132,10 @@ def reach_program(
     executed = list(_executed_files(path))
     is_of_others = any(map(_is_of_others, executed))
     if is_sure or is_of_others:
-        os.stat(path)
-        if not os.access(path, os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        for one in executed:
+            os.stat(one)
+            if not os.access(one, os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), one)
     return ReachedProgram(found, is_of_others)
 
 

@@ -1,6 +1,8 @@
 """`env_file`: read at each start and by each probe, hidden in what is told, and refused with its line."""
 
+import fcntl
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -110,6 +112,23 @@ def test_a_pipe_in_its_place_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "it.env")
     with pytest.raises(PulseError, match="it is no plain file"):
         read_environment_file(str(tmp_path / "it.env"))
+
+
+@pytest.mark.parametrize("lease", [fcntl.F_WRLCK, fcntl.F_RDLCK])
+def test_a_lease_on_it_is_not_waited_for_and_told(tmp_path: Path, lease: int) -> None:
+    (path := tmp_path / "it.env").write_text("A=b\n")
+    file = os.open(path, os.O_RDONLY)
+    before = signal.signal(signal.SIGIO, signal.SIG_IGN)
+    try:
+        fcntl.fcntl(file, fcntl.F_SETLEASE, lease)
+        if lease == fcntl.F_RDLCK:
+            assert read_environment_file(str(path)) == {"A": "b"}
+        else:
+            with pytest.raises(PulseError, match=r"it\.env is kept by a lease of another process"):
+                read_environment_file(str(path))
+    finally:
+        os.close(file)
+        signal.signal(signal.SIGIO, before)
 
 
 async def test_a_check_of_the_settings_says_that_it_is_missing(tmp_path: Path) -> None:

@@ -365,6 +365,22 @@ async def test_a_dead_process_that_its_tracer_holds_costs_no_cpu_and_is_reaped_w
         spawner.close()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has programs of others")
+@pytest.mark.parametrize("mode", [None, 0o644])
+async def test_an_interpreter_that_cannot_be_started_is_told_of_a_program_of_others_too(
+    mode: int | None, spawner: Spawner, tmp_path: Path, log: Path
+) -> None:
+    interpreter, program = tmp_path / "interpreter", tmp_path / "program"
+    program.write_text(f"#!{interpreter}\n")
+    program.chmod(0o755)
+    os.chown(program, 65534, 65534)
+    if mode:
+        interpreter.write_text("")
+        interpreter.chmod(mode)
+    with pytest.raises(NotStartable, match=r"the interpreter it names is not|may not be executed"):
+        await spawner.start([str(program)], output=log)
+
+
 HOLDS_IT = """
 import fcntl, os, signal, sys
 signal.signal(signal.SIGIO, signal.SIG_IGN)
