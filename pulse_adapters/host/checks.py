@@ -28,7 +28,7 @@ from pulse_core.model.moment import Moment
 from pulse_core.model.text import format_size
 
 PACKAGES = (
-    "aiosqlite", "dnspython", "GitPython", "httpx", "psutil", "pydantic", "rich", "typer", "uuid-utils"
+    "aiosqlite", "dnspython", "GitPython", "httpx", "psutil", "pydantic", "rich", "typer", "uuid-utils", "watchfiles"
 )  # fmt: skip
 FEW_WATCHES, FEW_INSTANCES = 1_024, 16
 FULL, NEARLY_FULL = 16 << 20, 512 << 20

@@ -1,15 +1,11 @@
 """What a session of `upulse dev` needs of this machine."""
 
-import asyncio
-import os
-import time
-from collections.abc import AsyncGenerator, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from os.path import relpath
 
 from pulse_adapters.host.system_watcher import SystemResource
-from pulse_adapters.sandbox.copy_tree import PASSED_OVER
 from pulse_core.app.context import HomeContext
 from pulse_core.app.engine.context import STAGING, revision_named
 from pulse_core.app.engine.dev_session import DevTarget, daemon_executor
@@ -21,8 +17,7 @@ from pulse_core.record.view import View
 from upulse_cli.wiring.engine import workflow_context
 from upulse_cli.wiring.executors import machine_executors
 
-LOOK, REST = 0.05, 20
-"""Seconds between two looks at the tree at least, and how many times as long as a look they are."""
+UNNAMED = "a file whose name is not UTF-8"
 
 
 def dev_target(home: HomeContext, *, does_execute: bool) -> DevTarget:
@@ -48,29 +43,28 @@ def system_watcher_of(context: HomeContext) -> Iterator[Watcher]:
 
 
 async def saves(path: str) -> AsyncGenerator[Collection[str], None]:
-    """The files that were saved or removed, from the tree on, each time that some were and the next look finds no more.
+    """The files that were saved, from the tree on, each time that some were; polled where inotify grants nothing.
 
-    The files are looked at: inotify may grant nothing, and takes no word of a server's files.
+    watchfiles ends at a name that is not UTF-8: then it is begun anew, and whoever loads the tree names that file.
     """
-    known = latest = await asyncio.to_thread(_stamps, path)
+    from watchfiles import DefaultFilter, awatch  # costs 60 ms
+    from watchfiles._rust_notify import WatchfilesRustInternalError
+
+    watch = partial(awatch, path, watch_filter=DefaultFilter(), debounce=50, step=10)
     while True:
-        began = time.monotonic()
-        found = await asyncio.to_thread(_stamps, path)
-        if found == latest != known:
-            yield sorted({name for name, _ in known.items() ^ found.items()})
-            known = found
-        latest = found
-        await asyncio.sleep(max(LOOK, REST * (time.monotonic() - began)))
+        try:
+            async for changes in watch():
+                yield _relative(path, (changed for _, changed in changes))
+            return
+        except* WatchfilesRustInternalError:
+            is_granted = True
+        except* (OSError, RuntimeError):
+            is_granted = False
+        if is_granted:
+            yield [UNNAMED]
+        else:
+            watch = partial(watch, force_polling=True, poll_delay_ms=250)
 
 
-def _stamps(path: str) -> Mapping[str, tuple[int, int, int]]:
-    """What tells each file of a folder from what it was, but for hidden ones, caches, and copies that editors keep."""
-    found = {}
-    for folder, folders, names in os.walk(path):
-        folders[:] = [name for name in folders if name[0] != "." and name not in PASSED_OVER]
-        for name in names:
-            with suppress(OSError):
-                if name[0] != "." and name[-1] != "~":
-                    stat = os.stat(file := f"{folder}/{name}")
-                    found[relpath(file, path)] = stat.st_ino, stat.st_size, stat.st_mtime_ns
-    return found
+def _relative(path: str, files: Iterable[str]) -> Collection[str]:
+    return sorted({relpath(file, path) for file in files})

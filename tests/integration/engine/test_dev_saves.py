@@ -4,17 +4,21 @@ import asyncio
 import os
 import re
 import sqlite3
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+import watchfiles
+from watchfiles.main import FileChange
 
 from pulse_adapters.rule_host import hosts
 from pulse_core.app.engine.dev_reports import DevRemark, LoadRefused, RulesLoaded, TickSeen
 from tests.integration.cli.cli_home import CliHome
 from tests.integration.engine.engine_home import CALM, WISHING, Ear, author, new_home, save, spoil
 from tests.integration.rule_host.rule_host_engines import place_of, rule
-from upulse_cli.wiring.dev import saves
+from upulse_cli.wiring.dev import UNNAMED, saves
 
 QUICK = '[watch]\nsystem_interval = "100ms"\n'
 FAILING = rule("return 1 / 0  # here", "failing")
@@ -35,20 +39,49 @@ async def test_after_each_save_an_author_hears_what_it_does(tmp_path: Path) -> N
         await rules_that_end_their_host_are_tried_again_at_the_next_tick(home, ear)
 
 
-async def test_a_name_that_is_not_utf8_is_a_save_like_any_other(tmp_path: Path) -> None:
-    odd, left = tmp_path / os.fsdecode(b"\xff"), tmp_path / "__pycache__"
-    left.mkdir()
+@pytest.mark.parametrize(
+    "refusal", [RuntimeError("Too many open files"), OSError("OS file watch limit reached")]
+)
+async def test_where_inotify_grants_nothing_the_files_are_polled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: Exception
+) -> None:
+    watch = watchfiles.awatch
+
+    def without_inotify(
+        path: str, *, force_polling: bool = False, **more: Any
+    ) -> AsyncIterator[set[FileChange]]:
+        if not force_polling:
+            raise refusal
+        return watch(path, force_polling=True, **more)
+
+    monkeypatch.setattr(watchfiles, "awatch", without_inotify)
     saved = saves(str(tmp_path))
     try:
         coming = asyncio.ensure_future(anext(saved))
         for number in range(200):  # its first look may come later than the first file
-            (left / "a.pyc").write_text(f"{number}")
-            odd.write_text(f"# {number}")
-            if (await asyncio.wait([coming], timeout=0.2))[0]:
+            (tmp_path / "rule.py").write_text(f"# {number}")
+            if (await asyncio.wait([coming], timeout=0.1))[0]:
                 break
-        assert coming.result() == [odd.name]
-        odd.unlink()
-        assert await asyncio.wait_for(anext(saved), 10) == [odd.name]
+        assert coming.result() == ["rule.py"]
+    finally:
+        await saved.aclose()
+
+
+async def test_a_name_that_is_not_utf8_is_a_save_like_any_other(tmp_path: Path) -> None:
+    odd, saved = tmp_path / os.fsdecode(b"\xff"), saves(str(tmp_path))
+    try:
+        coming = asyncio.ensure_future(anext(saved))
+        for number in range(200):  # its first look may come later than the first file
+            odd.write_text(f"# {number}")
+            if (await asyncio.wait([coming], timeout=0.1))[0]:
+                break
+        assert coming.result() == [UNNAMED]
+        coming = asyncio.ensure_future(anext(saved))
+        for number in range(200):
+            (tmp_path / "rule.py").write_text(f"# {number}")
+            if (await asyncio.wait([coming], timeout=0.1))[0]:
+                break
+        assert coming.result() == ["rule.py"]
     finally:
         await saved.aclose()
 
