@@ -251,9 +251,11 @@ def _effect(home: HomeContext, log: EventReader, wish: Event, status: HomeStatus
     settings = usable_settings(home) if samples else Settings()
     words = [sample_words(sample, abouts, settings) for sample in samples]
     origin = _origin(log, wish)
-    news = (newest(log, about, TRIGGERS, before=wish.seq) for about in dict.fromkeys(abouts))
-    seen = max(filter(None, news), key=lambda row: row.seq, default=None) if wish.actor == PULSE else None
-    if origin and origin.kind != Effect.kind:  # it is known, and need not be guessed
+    # What a rule of the user has seen can't be guessed: it may go by anything.
+    is_guessable = wish.actor == PULSE and not one.data.get("commit")
+    news = (newest(log, about, TRIGGERS, before=wish.seq) for about in dict.fromkeys(abouts) if is_guessable)
+    seen = max(filter(None, news), key=lambda row: row.seq, default=None)
+    if origin and origin.kind != Effect.kind:  # it is known
         seen = origin
     after = _followed(log, one, process) if process else None
     unwritten = _unwritten(status, abouts)

@@ -77,6 +77,18 @@ def test_all_steps_are_told_in_the_order_of_time(scene: Scene) -> None:
     assert found == sorted(found)
 
 
+def test_what_a_rule_of_the_user_went_by_is_not_guessed(scene: Scene) -> None:
+    scene.at(1, ProcessUp(pid=1, started=1, evidence="process 1 is alive"), "web")
+    reason = "its database is gone"
+    wish = restart(scene).model_copy(
+        update={"key": "my:web", "reason": reason, "rule": "mine", "commit": "c0ffee"}
+    )
+    scene.at(120, wish, "my:web")
+    lines = shown(scene, "my:web")
+    assert "begins with  rule mine: its database is gone" in lines
+    assert not any("process-up" in line for line in lines)
+
+
 STEPS = ("process-died", "process-alive #", "restart-process, requested", "attempt 1")
 
 
