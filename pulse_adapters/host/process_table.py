@@ -127,6 +127,10 @@ class LinuxProcessTable:
         ahead = [process for process in ahead if not sights[process.name].found]
         if ahead:
             await self._search(ahead, sights)
+            for process in ahead:
+                begun = self._check_known(process, known.get(process.name))
+                if begun.found:  # it was started while others were searched
+                    sights[process.name] = begun
             self._hold_once(ahead, sights)
         for name, words in self._adopted(ahead, {name: one.found for name, one in sights.items()}):
             sights[name] = sights[name]._replace(detail=f"{sights[name].detail}; {words}")

@@ -1,24 +1,29 @@
 """A process that is held for one name is found for no other one."""
 
+import subprocess
 import sys
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pulse_adapters.host import process_table
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.process_executors import StopProcess
 from pulse_adapters.host.process_identity import start_mark, start_sum
+from pulse_adapters.host.process_search import find_matching
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.settings_doubts import left_unguarded
 from pulse_adapters.host.spawner import Spawner
-from pulse_adapters.workers.proc import command_line, is_alive, live_processes
+from pulse_adapters.workers.proc import command_line, is_alive, live_processes, start_time_of
 from pulse_core.actions import StopParams
 from pulse_core.ports.host import Life, ProcessId, ProcessObservation
 from pulse_core.projections.processes import LastStart, ProcessHistory
 from pulse_core.settings.settings import Settings
 from tests.integration.host.host_scene import until, wished
+from tests.processes import child_of_test
 
 Seen = dict[str, ProcessObservation]
 
@@ -264,3 +269,23 @@ async def test_who_was_started_with_other_settings_than_now_is_told(scene: Calla
     ):
         told = await it.table.others([first.model_copy(update=changed)], {"first": main})
         assert f"process {main.pid} was started before its `start`" in told["first"]
+
+
+async def test_what_is_started_amid_a_search_is_it_whoever_the_search_finds(
+    scene: Callable[..., Scene], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it, begun = scene(), list[ProcessId]()
+    with child_of_test(subprocess.Popen(it.start)) as other:
+        started = start_time_of(other.pid)
+        assert started is not None
+        copy = ProcessId(other.pid, started)
+        await it.until_shown(copy)
+
+        async def search(*what: Any) -> Any:
+            found = await find_matching(*what)
+            begun.append(await it.begin("second"))
+            return found
+
+        monkeypatch.setattr(process_table, "find_matching", search)
+        assert (await it.look("second"))["second"].found == tuple(begun) != (copy,)
+        other.kill()
