@@ -45,6 +45,8 @@ def _entry_words(sample: Sample, about: str) -> str:
     said = entry.get("words") or entry.get("detail")
     if not said and (took := entry.get("latency_ms")) is not None:
         said = f"{about} answered in {took:.0f} ms"
+    if not said and entry.get("ok") is True:  # a check that is well has no words
+        said = f"{about} is well"
     return str(said or _values(entry))
 
 

@@ -299,6 +299,11 @@ def test_a_sample_says_what_its_last_probe_found_once(scene: Scene) -> None:
     assert sample_words(told, ("flapping:web",), GUARDED).startswith("web is not up; ")
 
 
+def test_a_check_that_is_well_is_said_to_be_so_in_words() -> None:
+    sample = Sample(1, "checks", Moment(1, "boot", 1), {"spool": {"ok": True}})
+    assert sample_words(sample, ("check:spool",), Settings()) == "check:spool is well"
+
+
 def test_a_process_says_why_it_is_as_it_is_though_nothing_was_ever_done_about_it(scene: Scene) -> None:
     scene.settings = GUARDED
     scene.at(1, ProcessUp(pid=7, started=1, evidence="process 7 is alive"), "web")
