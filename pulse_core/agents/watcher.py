@@ -38,8 +38,7 @@ class AgentRunsWatcher:
     """
 
     name = key = KEY
-    conditions = (CONDITION,)
-    timeout = 120.0
+    conditions, timeout = (CONDITION,), 120.0
 
     def __init__(self, context: WatcherContext, files: RunFiles) -> None:
         self._context, self._files = context, files
