@@ -11,6 +11,7 @@ from pulse_core.model.moment import US_PER_SECOND, Moment, iso
 from pulse_core.model.verdict import Verdict, WithheldEffect
 from pulse_core.projections.conditions import FOR
 from pulse_core.projections.state import Snapshot
+from pulse_core.rules.survival.process_watchdog import DEPENDS
 
 LEAST_US = US_PER_SECOND // 10
 """Shorter ones are not recorded."""
@@ -23,10 +24,11 @@ Delayed = tuple[Kind, str]
 
 
 class Delay(NamedTuple):
-    """What holds something back, since when, and whether it is recorded that it does."""
+    """What holds something back, since when, in which tick that was found, and whether it is recorded that it does."""
 
     by: str
     since: Moment
+    found: Moment
     is_recorded: bool = False
 
 
@@ -43,7 +45,7 @@ class Delays:
 
     def began_at(self, now: Moment) -> bool:
         """Whether one that lasts began in the tick of this moment."""
-        return any(one.since == now for one in self._current.values())
+        return any(one.found == now for one in self._current.values())
 
     def lasting(self, now: Moment) -> Sequence[Draft]:
         """Those that have lasted for a second and of which nothing is recorded yet."""
@@ -68,9 +70,17 @@ class Delays:
         for what in ended:
             del self._current[what]
         for what, by in held.items():
-            self._current.setdefault(what, Delay(by, now))
+            before = ended.get(what)
+            since = before.since if before and is_rest(by, before.by) else now
+            self._current.setdefault(what, Delay(by, since, now))
         lasted = ((what, one, now.since(one.since)) for what, one in ended.items())
         return [_draft(what, one, us) for what, one, us in lasted if us >= LEAST_US]
+
+
+def is_rest(by: str, before: str) -> bool:
+    """Whether all that holds something back by now did so before, with others: dependencies of which some are up."""
+    names, depends, rest = by.partition(DEPENDS)
+    return bool(depends) and not rest and {*names.split(", ")} < {*before.removesuffix(DEPENDS).split(", ")}
 
 
 def _draft(what: Delayed, one: Delay, lasted: int, lasts: bool = False) -> Draft:

@@ -22,6 +22,7 @@ from pulse_core.model.kinds import (
     ReloadRequested,
     Resumed,
 )
+from pulse_core.model.moment import iso
 from pulse_core.ports.host import ProcessId, ProcessObservation
 from pulse_core.projections.incidents import Incidents
 from pulse_core.projections.incidents import after as incidents_after
@@ -838,6 +839,31 @@ def test_what_pulse_has_not_started_has_printed_nothing_that_is_known() -> None:
         assert "printed" not in json.loads(died.data)
 
     simulate(story, ONE)
+
+
+def test_what_waits_for_one_of_two_has_waited_for_it_since_both_were_down() -> None:
+    async def story(world: World) -> None:
+        daemon = await world.start()
+        await asyncio.sleep(300)
+        world.host.dying.update(("gateway", "db"))
+        for name in ("gateway", "db", "worker"):
+            world.host.kill(name)
+        began = world.clock.now().at
+        await asyncio.sleep(20)
+        world.host.dying.remove("db")
+        await asyncio.sleep(600)
+        (held,) = [one["held"] for one in daemon.report()["processes"] if one["name"] == "worker"]
+        assert held
+        assert held["by"] == "gateway, on which it depends"
+        assert held["since"] < iso(began + 5_000_000)
+        told = [
+            json.loads(event.data)["held_by"] for event in world.events("restart-delayed", subject="worker")
+        ]
+        assert "gateway, db, on which it depends" in told
+
+    db = {"name": "db", "start": ["db"]}
+    worker = {**TWO["process"][0], "depends_on": ["gateway", "db"]}
+    simulate(story, {"process": [worker, db, *ONE["process"]]})
 
 
 def test_what_holds_a_restart_back_is_told_while_it_lasts_and_recorded_when_another_takes_over() -> None:

@@ -92,7 +92,7 @@ class ProcessStatus(NamedTuple):
 
 LONG_US = 10 * US_PER_SECOND
 """For how long it must have been dead for its restart to say that it had waited for others."""
-WAITS = "waits for "
+WAITS, DEPENDS = "waits for ", ", on which it depends"
 """What begins the words about a dead process that those which it depends on hold back."""
 QUIET = frozenset({ProcessState.UP, ProcessState.UNKNOWN})
 TITLES = {
@@ -283,7 +283,7 @@ def _requested_status(
 def _waiting(state: ProcessState, beginning: str, missing: Sequence[str]) -> ProcessStatus:
     """It waits for what it depends on."""
     names = ", ".join(missing)
-    return ProcessStatus(state, why=f"{beginning}{WAITS}{names}", held_by=f"{names}, on which it depends")
+    return ProcessStatus(state, why=f"{beginning}{WAITS}{names}", held_by=f"{names}{DEPENDS}")
 
 
 def _describe_request(request: RestartRequest) -> str:
