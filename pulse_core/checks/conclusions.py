@@ -102,7 +102,7 @@ def conclude(look: Look) -> tuple[tuple[Draft, ...], CheckHistory]:
     if _is_over(gauge, stands is not None):
         history = CheckHistory(before.bad + 1, before.first or look.began, 0, unknown)
         if check.needed > 1:
-            gauge = gauge._replace(words=f"{gauge.words}, {history.bad} checks in a row")
+            gauge = gauge._replace(words=f"{gauge.words}; {history.bad} checks in a row failed")
     else:
         history = CheckHistory(good=before.good + 1)
     if max(history.bad, history.good) < check.needed:  # too few to raise it, or to clear it

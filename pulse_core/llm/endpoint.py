@@ -125,7 +125,7 @@ def _bad(look: LlmProbe) -> tuple[tuple[Draft, ...], LlmHistory]:
     state = next((state for state in reversed(states) if state != DOWN), DOWN)
     if trail.failures < needed or (look.stands is not None and look.stands.state == state):
         return (), trail
-    words, first = f"{look.answer.detail}, {_times(trail.failures)}", trail.first
+    words, first = f"{look.answer.detail}; {_times(trail.failures)} failed", trail.first
     raised = ConditionRaised(
         evidence=words, state=state, failing=first.at if first and not look.stands else 0
     )

@@ -55,7 +55,7 @@ SocketPath = Annotated[
 
 
 def evidence_words(failed: int, of: int) -> str:
-    """So many failures of so many probes, in words."""
+    """That so many of so many probes failed, in words."""
     if failed < of:
-        return f"{failed} of the last {of} probes"
-    return "1 probe" if failed == 1 else f"{failed} probes in a row"
+        return f"{failed} of the last {of} probes failed"
+    return "1 probe failed" if failed == 1 else f"{failed} probes in a row failed"

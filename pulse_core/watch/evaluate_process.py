@@ -142,7 +142,7 @@ def _missed(look: ProcessProbe) -> ProcessConclusion:
     elif streak < look.process.evidence:
         return ProcessConclusion(streak=streak)
     else:
-        death = _died(look, f"{look.sight.detail or 'no answer'}, {streak} probes in a row")
+        death = _died(look, f"{look.sight.detail or 'no answer'}; {streak} probes in a row failed")
     return ProcessConclusion((death,))
 
 

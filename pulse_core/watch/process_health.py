@@ -65,7 +65,7 @@ class ProbeRecord(NamedTuple):
         failed = self.failed(process)
         if failed < process.evidence:
             return ""
-        return f"{self.error or 'no good answer'}, {evidence_words(failed, process.probes)}"
+        return f"{self.error or 'no good answer'}; {evidence_words(failed, process.probes)}"
 
     def as_json(self, process: ProcessSettings) -> Mapping[str, Json]:
         """What a sample says of it, from which the next daemon goes on; nothing as long as all is well."""

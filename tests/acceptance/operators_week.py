@@ -660,7 +660,9 @@ SERVER = process(
     'stop_timeout = "100ms"',
     PATIENT,
 )
-SILENT = "http://127.0.0.1:PORT/: it took the connection, but did not answer within T, 2 probes in a row"
+SILENT = (
+    "http://127.0.0.1:PORT/: it took the connection, but did not answer within T; 2 probes in a row failed"
+)
 ENDED = "exited with status 3 while it was starting"
 BROKEN = f"process N {ENDED}"
 GIVEN_UP = f"victim: dead after 2 restarts: {BROKEN}; next try at DAY AT"
@@ -671,7 +673,7 @@ REMOVED = MISSING.replace("/no/such/program", "DIR/bin/gone")
 LEAK = "victim takes SIZE of memory (allowed: SIZE), for at least T"
 SPIN = "victim uses X cores (allowed: X), for at least T"
 CALMED = "victim takes too much CPU"
-SICK = "http://127.0.0.1:PORT/ answers 500, 2 checks in a row"
+SICK = "http://127.0.0.1:PORT/ answers 500; 2 checks in a row failed"
 AWAY = "nothing that is asked answers, 3 rounds in a row: http://127.0.0.1:PORT/: the connection is refused"
 LETTERS = "'/bin/sh' exited with 2: 40 letters wait"
 FULL = "DIR/disk is full to X%, SIZE are free"

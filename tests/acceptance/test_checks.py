@@ -112,7 +112,7 @@ def test_each_source_is_looked_at_and_answered(served: Served, tmp_path: Path) -
     }
     evidence = dict(events(served, "condition-raised"))
     assert evidence["check:full"]["evidence"] == f"'{look}' exited with 3: it is full"
-    assert evidence["check:page"]["evidence"].endswith(" answers 500, 2 checks in a row")
+    assert evidence["check:page"]["evidence"].endswith(" answers 500; 2 checks in a row failed")
     assert evidence["check:lines"]["evidence"].endswith(": ERROR one (good: under 2)")
     assert served.stop() == 0
 

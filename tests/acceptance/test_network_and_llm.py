@@ -82,7 +82,8 @@ def test_an_endpoint_that_hangs_is_restarted_after_three_questions(served: Serve
     ((name, raised),) = events(served, "condition-raised")
     assert (name, raised["state"]) == (f"llm:{url}", "down")
     assert (
-        raised["evidence"] == "it took the connection, but did not answer within 1.5 s, 3 questions in a row"
+        raised["evidence"]
+        == "it took the connection, but did not answer within 1.5 s; 3 questions in a row failed"
     )
     wishes = [data for _, data in events(served, "effect") if data["rule"] == "llm_watchdog"]
     assert [wish["key"] for wish in wishes] == ["restart-process:litellm"]

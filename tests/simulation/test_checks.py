@@ -155,7 +155,7 @@ def test_a_page_that_fails_has_its_process_restarted_once_it_is_proven() -> None
         assert machine.news() == ["+check:page failing", "-check:page"]
         assert machine.titles() == []
         (raised,) = machine.world.events("condition-raised")
-        assert json.loads(raised.data)["evidence"] == f"{URL}: it did not answer, 3 checks in a row"
+        assert json.loads(raised.data)["evidence"] == f"{URL}: it did not answer; 3 checks in a row failed"
 
     check = {"name": "page", "http": URL, "then": "restart gateway"}
     live(story, check, process=[GATEWAY])

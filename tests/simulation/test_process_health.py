@@ -51,7 +51,7 @@ def test_what_answers_no_probe_any_more_is_restarted_after_the_evidence_and_not_
         world.host.says.clear()
         await asyncio.sleep(2)
         assert starts(world) == 2
-        assert evidence(world) == "it answered 503, 3 probes in a row"
+        assert evidence(world) == "it answered 503; 3 probes in a row failed"
         assert told(world)["state"] == "up"
 
     simulate(story, one())
@@ -67,7 +67,7 @@ def test_evidence_may_be_some_of_many_probes() -> None:
         world.host.says.clear()
         await asyncio.sleep(2)
         assert starts(world) == 2
-        assert evidence(world) == "it answered 503, 3 of the last 5 probes"
+        assert evidence(world) == "it answered 503; 3 of the last 5 probes failed"
 
     simulate(story, one(evidence=3, evidence_of=5))
 
@@ -129,7 +129,7 @@ def test_a_streak_survives_a_restart_of_pulse() -> None:
         world.host.says.clear()
         await asyncio.sleep(2)
         assert starts(world) == 2
-        assert evidence(world) == "it answered 503, 3 probes in a row"
+        assert evidence(world) == "it answered 503; 3 probes in a row failed"
 
     simulate(story, one())
 

@@ -85,7 +85,7 @@ def test_with_evidence_as_many_in_a_row_must_agree_on_either() -> None:
     checked = Checked(evidence=3)
     assert checked.looks(BAD, BAD, GOOD, BAD, BAD, BAD) == ["", "", "", "", "", "+failing"]
     assert checked.looks(GOOD, GOOD, BAD, GOOD, GOOD, GOOD) == ["", "", "", "", "", "-"]
-    assert checked.payloads[0].evidence == "it is bad, 3 checks in a row"
+    assert checked.payloads[0].evidence == "it is bad; 3 checks in a row failed"
 
 
 def test_the_words_say_how_often_where_once_is_not_enough() -> None:
@@ -93,7 +93,7 @@ def test_the_words_say_how_often_where_once_is_not_enough() -> None:
     assert (once.looks(BAD), twice.looks(BAD, BAD)) == (["+failing"], ["", "+failing"])
     assert [one.payloads[0].evidence for one in (once, twice)] == [
         "it is bad",
-        "it is bad, 2 checks in a row",
+        "it is bad; 2 checks in a row failed",
     ]
     twice.look(90, BAD)
     assert (twice.history.bad, twice.history.first) == (3, at(0))

@@ -40,7 +40,8 @@ def test_one_failure_or_two_prove_nothing() -> None:
 def test_failures_in_a_row_are_told_with_what_was_seen() -> None:
     (raised,) = said([DEAD, DEAD, DEAD])
     assert raised == ConditionRaised(
-        evidence="it took the connection, but did not answer within 10 s, 3 questions in a row", state="down"
+        evidence="it took the connection, but did not answer within 10 s; 3 questions in a row failed",
+        state="down",
     )
 
 

@@ -52,7 +52,7 @@ def a_story(**settings: Any) -> Story:
     up(story)
     story.after("1h")
     for llm in chosen["llm"]:
-        ill(story, llm["url"]).raised(f"llm:{llm['url']}", "down", "no answer, 3 questions in a row")
+        ill(story, llm["url"]).raised(f"llm:{llm['url']}", "down", "no answer; 3 questions in a row failed")
     return story
 
 
@@ -79,7 +79,7 @@ def test_what_is_proven_down_is_restarted_and_nobody_is_woken() -> None:
     assert effect.survival
     assert "if_dead" not in effect.params
     assert effect.samples
-    assert "no answer, 3 questions in a row" in effect.reason
+    assert "no answer; 3 questions in a row failed" in effect.reason
     story.expect_nothing("notify")
 
 
@@ -95,7 +95,7 @@ def test_without_a_process_to_restart_a_person_is_told_at_once() -> None:
     story = a_story(llm=[{"url": URL}])
     story.tick()
     notice = story.expect("notify", key=TOPIC, title=f"{URL} gives no good answer")
-    assert "no answer, 3 questions in a row" in str(notice.params["text"])
+    assert "no answer; 3 questions in a row failed" in str(notice.params["text"])
     assert "no process is named" in str(notice.params["text"])
     story.expect_nothing("restart-process")
     story.acked(TOPIC)
@@ -350,7 +350,7 @@ def test_when_the_next_restart_is_due_at_once_it_is_told_all_the_same() -> None:
     story.expect("restart-process", key=KEY)
     text = str(story.expect("notify", key=TOPIC).params["text"])
     assert text == (
-        "no answer, 3 questions in a row, first seen 11 min ago;"
+        "no answer; 3 questions in a row failed, first seen 11 min ago;"
         " litellm was restarted once, last 11 min ago; restarting litellm"
     )
 
