@@ -130,7 +130,7 @@ def test_a_stopped_server_takes_connections_for_ever_and_is_replaced_by_what_its
     assert not Path(f"/proc/{first}").exists()
     why = CliHome(served.home.path).upulse("why").out
     assert (
-        f"http://127.0.0.1:{port}/health: it took the connection, but did not answer within 1 s, 3 probes"
+        f"http://127.0.0.1:{port}/health: it took the connection, but did not answer within 1 s; 3 probes"
         in why
     )
 
