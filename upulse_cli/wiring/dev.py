@@ -51,19 +51,23 @@ async def saves(path: str) -> AsyncGenerator[Collection[str], None]:
     from watchfiles._rust_notify import WatchfilesRustInternalError
 
     watch = partial(awatch, path, watch_filter=DefaultFilter(), debounce=50, step=10)
+    is_polled = False
     while True:
+        is_unnamed = False
         try:
-            async for changes in watch():
+            async for changes in watch(force_polling=is_polled, poll_delay_ms=250):
                 yield _relative(path, (changed for _, changed in changes))
             return
-        except* WatchfilesRustInternalError:
-            is_granted = True
-        except* (OSError, RuntimeError):
-            is_granted = False
-        if is_granted:
+        except ExceptionGroup as failed:
+            if failed.subgroup(WatchfilesRustInternalError) is None:
+                raise
+            is_unnamed = True
+        except (OSError, RuntimeError):
+            if is_polled:
+                raise
+            is_polled = True
+        if is_unnamed:
             yield [UNNAMED]
-        else:
-            watch = partial(watch, force_polling=True, poll_delay_ms=250)
 
 
 def _relative(path: str, files: Iterable[str]) -> Collection[str]:

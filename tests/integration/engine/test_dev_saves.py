@@ -67,6 +67,12 @@ async def test_where_inotify_grants_nothing_the_files_are_polled(
         await saved.aclose()
 
 
+async def test_a_tree_that_is_gone_is_said_and_not_looked_for_without_a_pause(tmp_path: Path) -> None:
+    saved = saves(str(tmp_path / "gone"))
+    with pytest.raises(FileNotFoundError):
+        await asyncio.wait_for(anext(saved), 10)
+
+
 async def test_a_name_that_is_not_utf8_is_a_save_like_any_other(tmp_path: Path) -> None:
     odd, saved = tmp_path / os.fsdecode(b"\xff"), saves(str(tmp_path))
     try:
