@@ -500,9 +500,8 @@ class LinuxProcessTable:
         except PulseError:
             env = process.env
 
-        given = variables_in(
-            self._environments.get(found, b"")
-        )  # what is in the settings may have changed since
+        # The settings may have changed since it was given this.
+        given = variables_in(self._environments.get(found, b""))
 
         def question() -> str:
             return end_of_life(self._spawner.current(path), since, env, given, self._spawner.inherited)
