@@ -21,8 +21,11 @@ EPERM: Instruction = (_RETURN, 0, 0, _REFUSE | errno.EPERM)
 ENOSYS: Instruction = (_RETURN, 0, 0, _REFUSE | errno.ENOSYS)
 """As if the kernel did not know it: programs then take another way."""
 
-_SETOWN, _SETSIG, _SETOWN_EX = 8, 10, 15
-_FIOSETOWN, _SIOCSPGRP = 0x8901, 0x8902
+_FCNTL = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1032, 1033, 1034)
+"""Of `fcntl`: copies, flags and locks of a descriptor, the size of a pipe, seals. Not leases, which hold up whoever opens
+the file, nor signals."""
+_IOCTL = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451, 0x802C542A)
+"""Of `ioctl`: whether it is a terminal, how large, what waits to be read, and flags. Nothing of file systems."""
 _UNIX, _THREAD = 1, 0x10000
 _ROOMY = (
     "clone", "socketpair", "sendto", "recvfrom", "shutdown", "getsockname", "getpeername", "getsockopt"
@@ -45,8 +48,8 @@ def build_filter(machine: str, pid: int, roomy: bool = False) -> list[Instructio
     program += when(numbers["clone3"], [ENOSYS])  # then the C library tries clone
     program += when(numbers["tgkill"], only(0, [pid]))
     program += when(numbers["prlimit64"], [*unless_zero(2), *only(0, [0, pid])])
-    program += when(numbers["fcntl"], _none_of(1, [_SETOWN, _SETSIG, _SETOWN_EX]))
-    program += when(numbers["ioctl"], _none_of(1, [_FIOSETOWN, _SIOCSPGRP]))
+    program += when(numbers["fcntl"], _one_of(1, _FCNTL))
+    program += when(numbers["ioctl"], _one_of(1, _IOCTL))
     if roomy:
         program += when(numbers["socketpair"], only(0, [_UNIX]))
         program += when(numbers["sendto"], only(4, [0]))  # to the other end, and no address
@@ -57,9 +60,9 @@ def build_filter(machine: str, pid: int, roomy: bool = False) -> list[Instructio
     return [*program, ALLOW]
 
 
-def _none_of(place: int, values: Iterable[int]) -> list[Instruction]:
-    """Refuse if the lower half of an argument is one of these; else allow."""
-    return [argument(place), *if_one_of(values, EPERM), ALLOW]
+def _one_of(place: int, values: Iterable[int]) -> list[Instruction]:
+    """Allow if the lower half of an argument, all that the kernel looks at, is one of these; else refuse."""
+    return [argument(place), *if_one_of(values, ALLOW), EPERM]
 
 
 def begin(machine: str) -> list[Instruction]:

@@ -91,6 +91,7 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "lremovexattr": (198, 15),
     "fremovexattr": (199, 16),
     "removexattrat": (466, 466),
+    "file_setattr": (469, 469),
     # Priorities, limits and identity.
     "setpriority": (141, 140),
     "ioprio_set": (251, 30),
@@ -145,6 +146,12 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "name_to_handle_at": (303, 264),
     "open_by_handle_at": (304, 265),
     "fanotify_init": (300, 262),
+    # What all programs of a user have only so many of, and what waits for all disks.
+    "inotify_init": (253, None),
+    "inotify_init1": (294, 26),
+    "timer_create": (222, 107),
+    "sync": (162, 81),
+    "syncfs": (306, 267),
     # Ways to others that need no file.
     "mknod": (133, None),
     "mknodat": (259, 33),
