@@ -185,14 +185,19 @@ class ErrorLog:
     # What follows
 
     def _settle(self) -> None:
-        """Drop what is recorded by now; provisional events may still be lost with this daemon."""
+        """Drop what is recorded by now; provisional events may still be lost with this daemon.
+
+        That is all up to the position that the log has. Which of two is the later one their totals don't say: a source
+        that is followed anew begins with the wall clock, which may have been set back.
+        """
         state = self.current_state()
-        of = state.logs.of
-        self._unsaid = [
-            one
-            for one in self._unsaid
-            if one.source not in of or bytes_read(of[one.source].place) < bytes_read(one.place)
-        ]
+        of, unsaid = state.logs.of, self._unsaid
+        recorded = {
+            one.source: number
+            for number, one in enumerate(unsaid)
+            if one.source in of and of[one.source].place == one.place
+        }
+        self._unsaid = [one for number, one in enumerate(unsaid) if number > recorded.get(one.source, -1)]
         if not state.provisional:
             self._places.confirm({one.source for one in self._unsaid})
 

@@ -334,6 +334,27 @@ def test_new_settings_are_followed_after_a_reload_and_history_is_not_told() -> N
     simulate(story, ONE)
 
 
+def test_a_log_that_is_followed_anew_is_told_though_its_position_counts_less_than_before() -> None:
+    """A position begins with the wall clock, which may have been set back since."""
+    logs = MemoryLogs()
+
+    async def story(world: World) -> None:
+        other = {"path": "/var/log/other.log", "keywords": ["ERROR"]}
+        await start(world, logs)
+        logs.write(APP, "ERROR one", "fine", "fine")
+        await asyncio.sleep(1)
+        for followed in (other, LOG):
+            logs.lines.pop(APP, None)
+            world.settings = Settings.model_validate({"log": [followed]})
+            await world.ask(ReloadRequested())
+            await asyncio.sleep(1)
+        logs.write(APP, "ERROR two")
+        await asyncio.sleep(1)
+        assert lines(world) == ["ERROR one", "ERROR two"]
+
+    simulate(story, ONE)
+
+
 @pytest.mark.parametrize("places", ["{", "[]", 7, None, '{"of": 1}'])
 def test_a_sample_that_nobody_understands_is_as_none(places: Any) -> None:
     logs = MemoryLogs()
