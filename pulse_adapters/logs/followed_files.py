@@ -15,7 +15,7 @@ from pulse_adapters.logs.file_discovery import (
     unrotated_paths,
 )
 from pulse_adapters.logs.open_file import FollowedFile, Unreadable, open_regular_file
-from pulse_adapters.logs.rotated_files import Identity, RotatedFiles, subject_name
+from pulse_adapters.logs.rotated_files import Identity, RotatedFiles, stamp, subject_name
 from pulse_adapters.logs.watches import LogWatches, Tell
 
 MOST = 1_000
@@ -24,16 +24,20 @@ REMEMBERED, MOST_EMPTY = 3_600.0, 100
 """Seconds for which a path is remembered that has no file any more, and how many of them are."""
 UNREADABLE = 300.0
 """Seconds for which a file that can't be read is left alone."""
-COARSE = 20_000_000
-"""Nanoseconds by which the times of files may be behind the clock."""
+COARSE = 0.02
+"""Seconds by which the times of files may be behind the clock."""
 
 
 class DirectoryState(NamedTuple):
-    """A directory as of its last scan: when that was (UTC nanoseconds), its change time, and its unfollowed files."""
+    """A directory as of its last scan: its change time, when that was first seen, and stamps of its unfollowed files.
 
-    at: int
+    settled: whether that was long enough ago for whatever changes it later to give it another change time.
+    """
+
     changed: int
-    identities: frozenset[Identity]
+    seen: float
+    stamps: frozenset[int]
+    settled: bool
 
 
 class FollowedFiles:
@@ -149,8 +153,8 @@ class FollowedFiles:
         for path, trail in paths.items():
             homes.setdefault(os.path.dirname(path), []).append(trail)
         for home, trails in homes.items():
-            now, before, changed = time.time_ns(), self._directories.get(home), _change_time(home)
-            if before is None or before.changed != changed or before.at - changed < COARSE:
+            now, before, changed = time.monotonic(), self._directories.get(home), _change_time(home)
+            if before is None or before.changed != changed or not before.settled:
                 known = self._followed | self._visible
                 found = files_in(
                     home, lambda path: path not in paths and any(map(paths.get, unrotated_paths(path)))
@@ -160,11 +164,17 @@ class FollowedFiles:
                     for hit in doubtful:
                         self._doubt(hit.path)
                     continue
-                self._directories[home] = DirectoryState(
-                    now, changed, frozenset(hit.identity for hit in hits)
-                )
+                seen = before.seen if before and before.changed == changed else now
+                stamps, settled = frozenset(map(stamp, hits)), now - seen >= COARSE
+                self._directories[home] = DirectoryState(changed, seen, stamps, settled)
+                rotated: dict[str, list[int]] = {}
+                for hit in hits:
+                    for path in unrotated_paths(hit.path):
+                        rotated.setdefault(path, []).append(stamp(hit))
+                for trail in trails:
+                    trail.rotated = tuple(rotated.get(trail.path, ()))
             for trail in trails:
-                trail.looked = now - COARSE
+                trail.looked = time.time_ns() - int(COARSE * 1e9)
         self._directories = {home: state for home, state in self._directories.items() if home in homes}
 
     def _drop_empty(self) -> None:
@@ -231,12 +241,11 @@ def _add_to_trails(
 
     It is new if it was created or written since the last scan, by this reader or the one before it.
     """
-    is_decided, written = True, hit.status.st_mtime_ns
-    is_known = before is not None and hit.identity in before.identities
+    is_decided = True
     for trail in (paths[one] for one in unrotated_paths(hit.path) if one in paths):
         if trail.name in fresh:
             trail.add_history(hit)
-        elif (before and not is_known) or written >= (before.at - COARSE if before else trail.looked):
+        elif stamp(hit) not in before.stamps if before else trail.is_new(hit):
             is_decided = trail.consider(hit) and is_decided
     return is_decided
 

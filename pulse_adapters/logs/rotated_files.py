@@ -1,6 +1,7 @@
 """The rotated files of one path, read in order: the older file to its end, then its successor."""
 
 import time
+from binascii import crc32
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -19,6 +20,8 @@ from pulse_adapters.logs.open_file import (
 OLD = 3
 """Files of one path that are followed after they were rotated away: who wrote them may not have noticed yet."""
 PAST = 8
+MOST_STAMPS = 64
+"""Rotated files of one path that a position knows; where there are more, the clock decides which of them are new."""
 LINGER = 1.0
 """Seconds that a deleted file is held after it was last written; it keeps its room on the disk meanwhile."""
 
@@ -33,12 +36,21 @@ def subject_name(text: str) -> str:
     return clean if len(clean) <= _LONGEST else f"…{clean[1 - _LONGEST :]}"
 
 
+def stamp(hit: FoundFile) -> int:
+    """Size and change time of a file as one number, which a renamed or copied file keeps and a written one does not.
+
+    Times are only told apart, never put in order: the clock may have been set meanwhile.
+    """
+    return crc32(f"{hit.status.st_size} {hit.status.st_mtime_ns}".encode())
+
+
 class RotatedFiles:
     """The files of one path, oldest first. rules: the numbers of the settings that search its lines.
 
     past: marks of files that are not open but may appear again; total: grows with everything that is read, over all
     restarts, so that the later of two positions is known; looked: when its rotated files were last searched for, UTC
-    nanoseconds. forget: called when a file is closed.
+    nanoseconds; rotated: the stamps of those that were found then and not followed, None if nobody knows.
+    forget: called when a file is closed.
     """
 
     def __init__(self, path: str, rules: Sequence[int], forget: Callable[[FollowedFile], None]) -> None:
@@ -47,6 +59,7 @@ class RotatedFiles:
         self.past: list[FileMark] = []
         self.total = time.time_ns()  # no read is so quick: whoever begins anew later begins with more
         self.looked = 0
+        self.rotated: tuple[int, ...] | None = None
         self.known = False
         self.seen = time.monotonic()
         self._taken: FollowedFile | None = None
@@ -54,16 +67,19 @@ class RotatedFiles:
     def place(self) -> dict[str, Any]:
         """The reader's position, as JSON."""
         marks = (*self.past[-PAST:], *(followed.mark() for followed in self.files))
-        return {"total": self.total, "looked": self.looked, "files": [mark.as_json() for mark in marks]}
+        few = None if self.rotated is None or len(self.rotated) > MOST_STAMPS else list(self.rotated)
+        files = [mark.as_json() for mark in marks]
+        return {"total": self.total, "looked": self.looked, "rotated": few, "files": files}
 
     def recover(self, place: Mapping[str, Any]) -> None:
         """Resume at a stored position: find its files again, wherever they are now."""
         try:
             total, looked = int(place["total"]), int(place["looked"])
             marks = [mark_from_json(one) for one in place["files"]]
+            rotated = None if place.get("rotated") is None else tuple(map(int, place["rotated"]))
         except (KeyError, TypeError, ValueError):
             return  # of another version: as if there were none
-        self.total, self.looked, self.known = total, looked, True
+        self.total, self.looked, self.rotated, self.known = total, looked, rotated, True
         for mark in marks:
             # At its current path, or in a copy.
             path = path_of_file(self.path, mark.identity)
@@ -85,6 +101,12 @@ class RotatedFiles:
         self.past = [mark for mark in self.past if mark.identity != followed.identity]
         self.known = True
         self.total += 1
+
+    def is_new(self, hit: FoundFile) -> bool:
+        """Whether a rotated file is none of those that were there when they were last searched for, or was written since."""
+        if self.rotated is None:
+            return hit.status.st_mtime_ns >= self.looked
+        return stamp(hit) not in self.rotated
 
     def consider(self, hit: FoundFile) -> bool:
         """Follow a rotated file that is new since the last search, unless it is a copy of a known one.

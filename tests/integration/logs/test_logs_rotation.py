@@ -1,6 +1,7 @@
 """Every way of rotation, with the reader alive or down: each line once, as long as it can be found."""
 
 import random
+import time
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -59,6 +60,49 @@ def test_what_is_rotated_while_nobody_reads_is_found_again(
     write(log, *lines[written : written + 10])
     following.restart()
     assert following.drain() == lines[10 : written + 10]
+
+
+DAY_NS = 86_400 * 10**9
+
+
+def set_clock(monkeypatch: pytest.MonkeyPatch, by: int) -> None:
+    """Have the reader's clock be off by so many nanoseconds; that of the files goes right."""
+    now = time.clock_gettime_ns
+    monkeypatch.setattr(time, "time_ns", lambda: now(time.CLOCK_REALTIME) + by)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_rotated_while_nobody_reads_is_found_again_after_the_clock_was_set_back(
+    log: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    set_clock(monkeypatch, by=DAY_NS)
+    following, lines = Following(log.parent / "*.log", known=True), list(islice(numbered(), 40))
+    write(log, *lines[:10])
+    following.drain()
+    for written in (10, 20):
+        write(log, *lines[written : written + 10])
+        WAYS[way](log)
+    write(log, *lines[30:])
+    set_clock(monkeypatch, by=0)
+    following.restart()
+    assert following.drain() == lines[10:]
+    following.close()
+
+
+def test_old_rotated_files_are_no_news_after_the_clock_was_set_forward(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_clock(monkeypatch, by=-DAY_NS)
+    following, lines = Following(log.parent / "*.log", known=True), list(islice(numbered(), 30))
+    for line in lines:
+        write(log, line)
+        assert following.drain() == [line]
+        rename(log)
+    following.drain()
+    set_clock(monkeypatch, by=0)
+    following.restart()
+    assert following.drain() == []
+    following.close()
 
 
 def test_a_deleted_file_is_read_to_its_end_and_let_go(log: Path, following: Following) -> None:
@@ -191,13 +235,17 @@ def test_the_same_file_under_two_names_is_read_once(log: Path, following: Follow
 
 @pytest.mark.parametrize("pattern", ["*.log", "*.log*"])
 @pytest.mark.parametrize("seed", range(sample(5, 60)))
-def test_whatever_happens_each_line_comes_once(log: Path, pattern: str, seed: int) -> None:
+def test_whatever_happens_each_line_comes_once(
+    log: Path, monkeypatch: pytest.MonkeyPatch, pattern: str, seed: int
+) -> None:
     write(log, "the first line")
     following = Following(log.parent / pattern, known=True)
     following.drain()
     dice, lines, expected = random.Random(seed), numbered(), ["the first line"]
     for _ in range(60):
-        match dice.choice(["write", "write", "write", "read", "a little", "rotate", "crash", "piece"]):
+        match dice.choice(
+            ["write", "write", "write", "read", "a little", "rotate", "crash", "clock", "piece"]
+        ):
             case "write":
                 expected += (new := list(islice(lines, dice.randrange(1, 2_000))))
                 write(log, *new)
@@ -219,6 +267,8 @@ def test_whatever_happens_each_line_comes_once(log: Path, pattern: str, seed: in
                     WAYS[dice.choice(list(WAYS))](log)
             case "crash":
                 following.restart()
+            case "clock":
+                set_clock(monkeypatch, by=dice.randrange(-9_999, 9_999) * DAY_NS)
     following.drain()
     following.close()
     read = [line for _, line in following.lines]
