@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ DROPPED = "a596d6fe7bfa4994828e72309e95d61e"
 """The MESSAGE_ID of journald's own word that it suppressed messages of a unit."""
 BACKOFF = Backoff(1.0, 300.0)
 LONGEST = 256 * 1024
+LINES = 50
+"""Lines that are read together, or those of one message: the position is behind a message."""
 LONGEST_ENTRY = 2 << 20
 """Bytes that journalctl writes of one message: whoever logs decides how many, up to hundreds of mebibytes."""
 _ROOM = 256 * 1024
@@ -50,7 +53,13 @@ class JournalUnit:
         self._pid = 0
         self._said = -1
         self._rest = b""
+        self._entries: deque[bytes] = deque()
         self._is_too_long = False
+
+    @property
+    def has_more(self) -> bool:
+        """Whether more messages have come than were read."""
+        return bool(self._entries)
 
     @property
     def due(self) -> float:
@@ -89,19 +98,28 @@ class JournalUnit:
         os.close(theirs)
         os.set_blocking(ours, False)
         self.file, self._rest, self._is_too_long = ours, b"", False
+        self._entries.clear()
         self._restarts.started(time.monotonic())
         return ours
 
     def read(self) -> bytes:
         """The lines of the next messages; empty if there are none now, or if journalctl has ended."""
+        if not self._entries:
+            self._receive()
+        lines = b""
+        while self._entries and lines.count(b"\n") < LINES:
+            lines += self._lines(self._entries.popleft())
+        return lines
+
+    def _receive(self) -> None:
         assert self.file is not None
         try:
             raw = os.read(self.file, _ROOM)
         except BlockingIOError:
-            return b""
+            return
         if not raw:
             self._ended()
-            return b""
+            return
         *entries, self._rest = (self._rest + raw).split(b"\n")
         if entries and self._is_too_long:
             del entries[0]  # its end
@@ -109,7 +127,7 @@ class JournalUnit:
         if len(self._rest) > LONGEST_ENTRY:
             self._rest, self._is_too_long = b"", True
             self.tell(self.name, f"a message of more than {LONGEST_ENTRY >> 20} MiB was passed over")
-        return b"".join(self._lines(entry) for entry in entries if entry)
+        self._entries.extend(filter(None, entries))
 
     def _lines(self, entry: bytes) -> bytes:
         """The lines of one message, each with its newline; journald's own reports of suppressed messages are counted."""

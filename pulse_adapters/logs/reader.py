@@ -18,8 +18,6 @@ from pulse_core.settings.logs import LogSettings
 BACKOFF = Backoff(0.5, 300.0)
 SILENCE = 60.0
 """Seconds without a word after which the child is taken for stuck; it says something every fifteen."""
-QUEUE = 100
-"""Messages that wait to be taken before no more are read: then the child waits, and the lines stay where they are."""
 LIMITS = Limits(size=64 * 1024 * 1024)
 """A message holds the lines of one read of 256 KiB for each rule that they match."""
 _RE2 = find_spec("re2")
@@ -52,7 +50,6 @@ class FollowedLogs:
         self._child: Worker | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._failures = 0
-        self._waiting = False
         self._standing = asyncio.Event()
 
     @property
@@ -84,10 +81,12 @@ class FollowedLogs:
     def take(self) -> Sequence[LogBatch | ReadProgress]:
         """Take the messages received since the last call, in their order."""
         heard, self._heard = self._heard, []
-        if self._waiting and self._child:
-            self._waiting = False
-            self._child.resume()
         return heard
+
+    def recorded(self, sources: Sequence[str]) -> None:
+        """Let the child send as many more messages with lines."""
+        if sources and self._child:
+            self._child.send({"recorded": sources})
 
     # The child
 
@@ -133,9 +132,6 @@ class FollowedLogs:
         self._reset_timeout()
         if self._heard:
             self._news()
-        if len(self._heard) >= QUEUE and self._child:
-            self._waiting = True
-            self._child.pause()
 
     def _reset_timeout(self) -> None:
         if self._timer:
@@ -143,9 +139,7 @@ class FollowedLogs:
         self._timer = asyncio.get_running_loop().call_later(SILENCE, self._on_silence)
 
     def _on_silence(self) -> None:
-        if self._waiting:
-            self._reset_timeout()  # it waits for us
-        elif self._child:
+        if self._child:
             self._child.kill()
             self._restart_later(f"said nothing for {SILENCE:g} s and is begun again")
 
@@ -161,6 +155,6 @@ class FollowedLogs:
         if self._timer:
             self._timer.cancel()
             self._timer = None
-        child, self._child, self._waiting = self._child, None, False
+        child, self._child = self._child, None
         if child:
             child.end_now()

@@ -1,10 +1,13 @@
 """The log reader's process: `python -m pulse_adapters.logs.tail`. It may be killed: the daemon keeps the positions.
 
-Its one request has the logs to follow and their positions. It sends a source's matches with its position
+Its first request has the logs to follow and their positions. It sends a source's matches with its position
 (`{"source", "place", "hits": [[rule, [line…], count]…]}`), errors (`{"error": [source, message]}`), and progress
-(`{"sources", "places", "behind", "polled", "dropped"}`).
+(`{"sources", "places", "behind", "polled", "dropped"}`). The other requests tell of which sources matches were recorded
+(`{"recorded": [source…]}`, one for each message): only so many of a source are on their way, and nobody's lines wait behind
+those of a louder one.
 """
 
+import json
 import os
 import resource
 import select
@@ -12,7 +15,8 @@ import signal
 import time
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import accumulate
 from typing import Any, Protocol
 
@@ -27,6 +31,8 @@ from pulse_adapters.logs.line_filter import (
 )
 from pulse_adapters.logs.open_file import CHUNK
 from pulse_adapters.workers import child_side
+from pulse_adapters.workers.descriptors import REQUESTS
+from pulse_adapters.workers.framing import LARGEST_REQUEST, Frames
 from pulse_adapters.workers.syscalls import prctl
 from pulse_core.ports.logs import line_cost
 
@@ -43,6 +49,9 @@ LINES = 50
 """Lines of a file that one message has, of all rules together."""
 COST = 20_000
 """What the lines of all logs may cost in a minute: less than the daemon records in that time, or it would fall behind."""
+UNRECORDED, ALL_UNRECORDED = 600, 6_000
+"""What may be sent of one source, and of all, before it is recorded: lines at their cost, and one for each message. With
+more of all under way, each source has one message."""
 
 Send = Callable[[Mapping[str, Any]], None]
 
@@ -59,7 +68,7 @@ class RateLimit:
         """How many lines may be sent now."""
         while self._spent and now - self._spent[0][0] >= MINUTE:
             self._sum -= self._spent.popleft()[1]
-        return self.limit - self._sum
+        return max(0, self.limit - self._sum)
 
     def take(self, lines: int, now: float) -> int:
         """How many of these lines may be sent now; they are counted as sent."""
@@ -68,6 +77,33 @@ class RateLimit:
             self._spent.append((now, granted))
             self._sum += granted
         return granted
+
+
+class SharedRateLimit:
+    """A rate limit of several sources: half of it in equal shares, one for each, the rest for whoever is first."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit, self._common = limit, RateLimit(limit)
+        self._share = 0
+        self._own: dict[str, RateLimit] = {}
+
+    def share_among(self, names: Iterable[str]) -> None:
+        """Have these sources and no others share it."""
+        self._own = {name: self._own.get(name) or RateLimit(0) for name in names}
+        self._share = self.limit // 2 // max(1, len(self._own))
+        for own in self._own.values():
+            own.limit = self._share
+        self._common.limit = self.limit - self._share * len(self._own)
+
+    def room(self, name: str, now: float) -> int:
+        """How much this source may take now."""
+        own = self._own.get(name)
+        return self._common.room(now) + (own.room(now) if own else 0)
+
+    def take(self, name: str, number: int, now: float) -> None:
+        """Take so much, for which there is room: of the source's own share first."""
+        own = self._own.get(name)
+        self._common.take(number - (own.take(number, now) if own else 0), now)
 
 
 class OutboxSource(Protocol):
@@ -89,14 +125,16 @@ class Outbox:
         self._pending: dict[str, tuple[OutboxSource, dict[int, tuple[list[str], int]]]] = {}
         """Of each source with unsent lines: for each rule those to send, and how many matched."""
         self._meters: dict[tuple[str, int], RateLimit] = {}
-        self._together = [RateLimit(TOGETHER * rule.limit) for rule in self.rules]
-        self._cost = RateLimit(COST)
+        self._together = [SharedRateLimit(TOGETHER * rule.limit) for rule in self.rules]
+        self._cost = SharedRateLimit(COST)
+        self._unrecorded: dict[str, deque[int]] = {}
+        self._on_way = 0
         self._sent = 0.0
         self._counted: dict[str, float] = {}
 
     def add(self, source: OutboxSource, block: bytes, now: float) -> None:
-        """Filter the next lines of a source."""
-        self._add(source, self._matches(source, block), now)
+        """Filter the next lines of a source; of more than twice LINES that match, the others are only counted."""
+        self._add(source, self._matches(source, block), now, most=2 * LINES)
 
     def add_part(self, source: OutboxSource, block: bytes, now: float) -> int:
         """Filter so many of the next lines that the next message has no more than LINES; returns how many bytes."""
@@ -104,7 +142,7 @@ class Outbox:
         if sum(min(len(lines), self._room(source, number, now)) for number, lines in found.items()) > room:
             block = first_lines(block, max(1, room // len(source.rules)))
             found = self._matches(source, block)
-        self._add(source, found, now)
+        self._add(source, found, now, most=len(block) * len(found))
         return len(block)
 
     def is_full(self, source: OutboxSource) -> bool:
@@ -123,32 +161,36 @@ class Outbox:
         return self._meters.setdefault((source.name, number), RateLimit(self.rules[number].limit))
 
     def _room(self, source: OutboxSource, number: int, now: float) -> int:
-        limits = (self._meter(source, number), self._together[number], self._cost)
-        return min(limit.room(now) for limit in limits)
+        shared = (self._together[number], self._cost)
+        return min(self._meter(source, number).room(now), *(one.room(source.name, now) for one in shared))
 
-    def _add(self, source: OutboxSource, found: Mapping[int, Sequence[bytes]], now: float) -> None:
+    def _add(self, source: OutboxSource, found: Mapping[int, Sequence[bytes]], now: float, most: int) -> None:
         self.moved[source.name] = source
         for number, lines in found.items():
             _, hits = self._pending.setdefault(source.name, (source, {}))
             to_send, count = hits.get(number, ([], 0))
-            granted = self._affordable(lines[: self._room(source, number, now)], now)
+            room = min(self._room(source, number, now), max(0, most))
+            granted = self._affordable(source, lines[:room], now)
+            most -= len(granted)
             self._meter(source, number).take(len(granted), now)
-            self._together[number].take(len(granted), now)
+            self._together[number].take(source.name, len(granted), now)
             hits[number] = [*to_send, *granted], count + len(lines)
 
-    def _affordable(self, lines: Sequence[bytes], now: float) -> list[str]:
+    def _affordable(self, source: OutboxSource, lines: Sequence[bytes], now: float) -> list[str]:
         """The first of these lines: those for which there is room in what all logs together may cost."""
         texts = [printable_line(line) for line in lines]
         costs = list(accumulate(map(line_cost, texts), initial=0))
-        affordable = bisect_right(costs, self._cost.room(now)) - 1
-        self._cost.take(costs[affordable], now)
+        affordable = bisect_right(costs, self._cost.room(source.name, now)) - 1
+        self._cost.take(source.name, costs[affordable], now)
         return texts[:affordable]
 
     def flush(self, now: float) -> float | None:
-        """Send what is due; returns the seconds until the next is, None if nothing waits."""
+        """Send what is due; returns the seconds until the next is, None if nothing waits but for a record."""
         waits = []
         count_every = max(COUNTED_EVERY, len(self._pending) / COUNTS_PER_SECOND)
         for name, (source, hits) in tuple(self._pending.items()):
+            if self._is_ahead(name):
+                continue
             counted = self._counted.get(name, now - count_every)
             has_lines = any(to_send for to_send, _ in hits.values())
             wait = max(self._sent + GAP, counted + count_every if not has_lines else 0.0) - now
@@ -157,12 +199,28 @@ class Outbox:
                 continue
             found = [[rule, to_send, count] for rule, (to_send, count) in hits.items()]
             self.send({"source": name, "place": source.place(), "hits": found})
+            cost = 1 + sum(line_cost(line) for to_send, _ in hits.values() for line in to_send)
+            self._unrecorded.setdefault(name, deque()).append(cost)
+            self._on_way += cost
             self._sent = now
             if not has_lines:
                 self._counted[name] = now
             del self._pending[name]
             self.moved.pop(name, None)
         return min(waits, default=None)
+
+    def _is_ahead(self, name: str) -> bool:
+        """Whether enough of this source is sent, and not recorded yet."""
+        own = sum(self._unrecorded.get(name, ()))
+        return own >= UNRECORDED or (own > 0 and self._on_way >= ALL_UNRECORDED)
+
+    def recorded(self, names: Iterable[str]) -> None:
+        """Take note that the first message of each of these sources is recorded, of those that are not yet."""
+        for name in names:
+            if costs := self._unrecorded.get(name):  # else the one who read before sent it
+                self._on_way -= costs.popleft()
+            if not costs:
+                self._unrecorded.pop(name, None)
 
     def places(self) -> dict[str, Any]:
         """The positions of sources that advanced and have nothing pending: no position may run ahead of its lines."""
@@ -171,10 +229,13 @@ class Outbox:
             del self.moved[name]
         return {name: source.place() for name, source in moved.items()}
 
-    def forget(self, names: set[str]) -> None:
-        """Forget the sources that are not in `names`."""
-        self._meters = {key: meter for key, meter in self._meters.items() if key[0] in names}
-        self._counted = {name: when for name, when in self._counted.items() if name in names}
+    def share_among(self, sources: Mapping[str, OutboxSource]) -> None:
+        """Have these sources share what may be sent in a minute, and forget all others."""
+        self._meters = {key: meter for key, meter in self._meters.items() if key[0] in sources}
+        self._counted = {name: when for name, when in self._counted.items() if name in sources}
+        self._cost.share_among(sources)
+        for number, limit in enumerate(self._together):
+            limit.share_among(name for name, source in sources.items() if number in source.rules)
 
 
 BREATH = 0.005
@@ -209,9 +270,12 @@ class TailReader:
         self.units = [JournalUnit(*unit, numbers, self.tell, program) for unit, numbers in rules.items()]
         for one in self.units:
             one.restore(places.get(one.name, {}))
+        self._share()
         # Said with the first progress: who takes over before a line was read must know where this one began.
         self.outbox.moved.update(self.files.trails)
+        self._requests = Frames(LARGEST_REQUEST)
         self._poll = select.poll()
+        self._poll.register(REQUESTS, select.POLLIN)
         if self.files.watches.fileno is not None:
             self._poll.register(self.files.watches.fileno, select.POLLIN)
         self._looked = time.monotonic()
@@ -232,15 +296,43 @@ class TailReader:
             most = self._turn()
             if most and most < CHUNK // 2:
                 time.sleep(BREATH)
-            self._poll.poll(0 if most else self._pause() * 1000)
+            ready = self._poll.poll(0 if most else self._pause() * 1000)
+            if any(file == REQUESTS for file, _ in ready):
+                self._take_requests()
+
+    def _take_requests(self) -> None:
+        if not (raw := child_side.receive_bytes()):
+            raise SystemExit
+        for body in self._requests.take(raw):
+            self.outbox.recorded(json.loads(body)["recorded"])
+
+    def _share(self) -> None:
+        self.outbox.share_among({**self.files.trails, **{unit.name: unit for unit in self.units}})
 
     def _pause(self) -> float:
         """Seconds until something is due by itself."""
         now = time.monotonic()
         waiting = self.outbox.flush(now)
+        unread: list[OutboxSource] = [
+            *self.files.dirty.values(),
+            *(one for one in self.units if one.has_more),
+        ]
+        if not all(map(self.outbox.is_full, unread)):
+            return 0.0
+        for unit in self.units:
+            if unit.file is not None:
+                self._listen(unit.file, not self.outbox.is_full(unit))
         dues = [self._scan_due, self._looked + self._look_every(), self._told + PROGRESS]
         dues += [unit.due for unit in self.units if unit.file is None]
         return max(0.0, min(dues) - now if waiting is None else min(min(dues) - now, waiting))
+
+    def _listen(self, file: int, is_due: bool) -> None:
+        """Wake when there is something to read in this file, or no longer."""
+        if is_due:
+            self._poll.register(file, select.POLLIN)
+            return
+        with suppress(KeyError):
+            self._poll.unregister(file)
 
     def _look_every(self) -> float:
         return POLLED if self.files.watches.polled else LOOK
@@ -252,6 +344,7 @@ class TailReader:
             self._scan_due = min(self._scan_due, self._looked + SETTLE)
         if now >= self._scan_due:
             self.files.scan()
+            self._share()
             self._looked = now
             rest = max(LOOK, 200 * (time.monotonic() - now))
             self._scan_due = now + (IN_DOUBT if self.files.in_doubt else rest)
@@ -264,9 +357,7 @@ class TailReader:
                 self._scan_due = min(self._scan_due, now + 4 * POLLED)
         most = self._read_units(now)
         for trail in tuple(self.files.dirty.values()):
-            if self.outbox.is_full(trail):
-                most = max(most, 1)
-            elif block := self.files.take(trail, now):
+            if not self.outbox.is_full(trail) and (block := self.files.take(trail, now)):
                 used = self.outbox.add_part(trail, block, now)
                 trail.give_back(block, used)
                 most = max(most, used)
@@ -280,15 +371,17 @@ class TailReader:
         for unit in self.units:
             if unit.file is None:
                 if now >= unit.due:
-                    self._poll.register(unit.start(), select.POLLIN)
+                    self._listen(unit.start(), is_due=True)
                     self.outbox.moved[unit.name] = unit
                 continue
             file, dropped = unit.file, unit.dropped
-            if block := unit.read():
+            while not self.outbox.is_full(unit) and (block := unit.read()):
                 self.outbox.add(unit, block, now)
                 most = max(most, len(block))
+                if not unit.has_more:
+                    break
             if unit.file is None:
-                self._poll.unregister(file)
+                self._listen(file, is_due=False)
             if unit.dropped > dropped:
                 self._told = -PROGRESS
         return most
@@ -297,7 +390,6 @@ class TailReader:
         """Send that the reader lives, its positions, and what it could not do."""
         self._told = now
         names = [*self.files.trails, *(unit.name for unit in self.units)]
-        self.outbox.forget(set(names))
         child_side.send(
             {
                 "sources": names,

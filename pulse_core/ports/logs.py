@@ -68,3 +68,9 @@ class LogFollower(Protocol):
 
     def take(self) -> Sequence[LogBatch | ReadProgress]:
         """What was read since the last call, in order."""
+
+    def recorded(self, sources: Sequence[str]) -> None:
+        """Take note that a batch of each of these is recorded, those of a source in order.
+
+        Of what is not recorded only some is read of each source, so that no source waits for a louder one.
+        """

@@ -40,7 +40,8 @@ class LogSettings(Group):
         ge=1,
         le=100_000,
         description="lines a minute of one file that are recorded, five times as many of all files together; more are "
-        "only counted, as is what goes beyond 20,000 short or 4,000 long lines of all logs",
+        "only counted, as is what goes beyond 20,000 short or 4,000 long lines of all logs; half of both is shared "
+        "equally, so that no file takes another one's part",
     )
 
     @model_validator(mode="after")

@@ -93,13 +93,11 @@ class ErrorLog:
     async def collect(self) -> Reading:
         """Take new lines from the reader, and conclude what is not recorded yet."""
         now = self.clock.now().mono
-        self._settle()
-        if (changed := self.settings().log != self._logs) or len(self._due()) == len(self._unsaid):
-            self._take(now)
-        if changed:
+        self._take(now)
+        if self.settings().log != self._logs:
             await self._follow(now)
         self._settle()
-        due = self._due()
+        due = self._due(now)
         more_wait = len(due) < len(self._unsaid)
         if conclusions := (*(draft for report in due for draft in report.drafts), *self._storms(now)):
             self._next = asyncio.get_running_loop().time() + (HURRY if more_wait else GAP)
@@ -115,14 +113,17 @@ class ErrorLog:
         elif self._timer is None or self._timer.when() <= loop.time():
             self._timer = loop.call_at(self._next, self.nudge.set)
 
-    def _due(self) -> Sequence[SourceReport]:
-        """As much of what is not recorded yet as is announced at once."""
+    def _due(self, now: int) -> Sequence[SourceReport]:
+        """As much of what is not recorded yet as is announced at once, first of sources that said least lately."""
+        names = {report.source for report in self._unsaid}
+        said = {name: self._tallies[name].minute(0, now).lines for name in names & self._tallies.keys()}
+        quietest_first = sorted(self._unsaid, key=lambda report: said.get(report.source, 0))
         drafts = cost = 0
-        for number, report in enumerate(self._unsaid):
+        for number, report in enumerate(quietest_first):
             if drafts >= MAX_DRAFTS or cost >= MAX_COST:
-                return self._unsaid[:number]
+                return quietest_first[:number]
             drafts, cost = drafts + len(report.drafts), cost + report.cost
-        return self._unsaid
+        return quietest_first
 
     def _take(self, now: int) -> None:
         """Take what the reader has found."""
@@ -198,6 +199,9 @@ class ErrorLog:
             if one.source in of and of[one.source].place == one.place
         }
         self._unsaid = [one for number, one in enumerate(unsaid) if number > recorded.get(one.source, -1)]
+        self.reader.recorded(
+            [one.source for number, one in enumerate(unsaid) if number <= recorded.get(one.source, -1)]
+        )
         if not state.provisional:
             self._places.confirm({one.source for one in self._unsaid})
 

@@ -49,6 +49,7 @@ class Room:
                 self.progress.append(message)
             else:
                 self.heard.append(message)
+                self.reader.recorded([message.source])
         return [line for one in self.heard for hits in one.hits for line in hits.lines]
 
     def has(self, lines: int) -> bool:

@@ -159,6 +159,25 @@ def test_of_a_flood_few_lines_are_folded_at_once_and_all_are_recorded() -> None:
     simulate(story, {"log": [{**LOG, "lines_per_minute": 100_000}]})
 
 
+def test_lines_of_a_quiet_log_are_recorded_before_those_of_a_flood_that_wait() -> None:
+    logs, quiet = MemoryLogs(), "/var/log/quiet.log"
+
+    async def story(world: World) -> None:
+        await start(world, logs)
+        logs.write(APP, "ERROR first")
+        for number in range(200):
+            logs.write(APP, *(f"ERROR {number}" for _ in range(50)))
+        await asyncio.sleep(3)
+        began = world.clock.now().mono
+        logs.write(quiet, "ERROR quiet")
+        await asyncio.sleep(30)
+        (row,) = (event for event in world.events("log-matched") if event.subject == quiet)
+        assert row.mono - began <= 1_000_000
+        assert set(lines(world)) == {*logs.lines[APP], "ERROR quiet"}
+
+    simulate(story, {"log": [{**LOG, "lines_per_minute": 100_000}, {**LOG, "path": quiet}]})
+
+
 @pytest.mark.parametrize("lost", ["nothing", "checkpoints", "vitals"])
 def test_a_crash_at_any_time_loses_nothing_and_tells_nothing_twice(lost: str) -> None:
     logs = MemoryLogs()
@@ -328,8 +347,8 @@ def test_new_settings_are_followed_after_a_reload_and_history_is_not_told() -> N
         logs.write(APP, "ERROR two")
         logs.write(other, "ERROR three")
         await asyncio.sleep(1)
-        assert lines(world) == ["ERROR one", "ERROR two", "ERROR three"]
-        assert [row["severity"] for row in matched(world)] == ["error", "error", "critical"]
+        assert lines(world) == ["ERROR one", "ERROR three", "ERROR two"]  # first who has said less
+        assert [row["severity"] for row in matched(world)] == ["error", "critical", "error"]
 
     simulate(story, ONE)
 

@@ -54,6 +54,7 @@ class Ear:
                 self.places |= message.places
                 continue
             self.messages.append(message)
+            self.reader.recorded([message.source])
             self.places[message.source] = message.place
             for hits in message.hits:
                 self.heard += [(message.source, line) for line in hits.lines]

@@ -5,7 +5,16 @@ from typing import Any
 import pytest
 
 from pulse_adapters.logs.line_filter import pattern_from_json
-from pulse_adapters.logs.tail import COST, COUNTED_EVERY, GAP, LINES, TOGETHER, Outbox
+from pulse_adapters.logs.tail import (
+    ALL_UNRECORDED,
+    COST,
+    COUNTED_EVERY,
+    GAP,
+    LINES,
+    TOGETHER,
+    UNRECORDED,
+    Outbox,
+)
 from pulse_core.ports.logs import line_cost
 
 
@@ -34,6 +43,24 @@ class Desk:
         log.read += len(text)
         self.outbox.add(log, text.encode(), now)
         self.outbox.flush(now)
+
+    def flood(self, log: Log, text: str, now: float) -> None:
+        """Read all of it, and have each message recorded at once."""
+        while text:
+            if not self.outbox.is_full(log):
+                used = self.outbox.add_part(log, text.encode(), now)
+                log.read, text = log.read + used, text[used:]
+            now += 1.1 * GAP
+            before = len(self.sent)
+            self.outbox.flush(now)
+            self.outbox.recorded(message["source"] for message in self.sent[before:])
+
+    def lines(self, *logs: Log) -> list[str]:
+        """What was sent of these, or of all."""
+        sent = [
+            message for message in self.sent if not logs or message["source"] in {log.name for log in logs}
+        ]
+        return [line for message in sent for hit in message["hits"] for line in hit[1]]
 
 
 def test_the_first_line_goes_at_once_with_the_place_behind_its_block() -> None:
@@ -109,14 +136,8 @@ def test_counts_of_many_sources_go_one_after_the_other() -> None:
 def test_of_a_flood_each_message_has_few_lines_and_the_place_behind_them() -> None:
     desk, log = Desk(100_000, 100_000), Log(rules=(0, 1))
     lines = [f"{'E' if number % 3 else 'fine'} {number}\n" for number in range(5_000)]
-    unread, now = "".join(lines), 100.0
-    while unread:
-        if not desk.outbox.is_full(log):
-            used = desk.outbox.add_part(log, unread.encode(), now)
-            log.read, unread = log.read + used, unread[used:]
-        desk.outbox.flush(now)
-        now += GAP / 2
-    desk.outbox.flush(now + GAP)
+    desk.flood(log, "".join(lines), 100.0)
+    desk.outbox.flush(1_000.0)
     assert max(sum(len(hit[1]) for hit in message["hits"]) for message in desk.sent) <= LINES
     behind = 0
     for message in desk.sent:
@@ -130,10 +151,63 @@ def test_of_a_flood_each_message_has_few_lines_and_the_place_behind_them() -> No
 @pytest.mark.parametrize("length", [1, 400, 2_000])
 def test_all_logs_together_cost_no_more_than_can_be_recorded_and_the_rest_is_counted(length: int) -> None:
     desk, logs = Desk(*[100_000] * 3), [Log(f"/{number}", rules=(number,)) for number in range(3)]
+    desk.outbox.share_among({log.name: log for log in logs})
     for log in logs:
-        desk.say(log, f"E{'x' * length}\n" * 10_000, 100.0)
-    for later in (GAP, 2 * GAP):
-        desk.outbox.flush(100.0 + 1.1 * later)
-    told = [line for message in desk.sent for hit in message["hits"] for line in hit[1]]
-    assert 0.99 * COST < sum(map(line_cost, told)) <= COST
+        desk.flood(log, f"E{'x' * length}\n" * 10_000, 100.0)
+    assert 0.99 * COST < sum(map(line_cost, desk.lines())) <= COST
+    desk.outbox.flush(1_000.0)
     assert sum(hit[2] for message in desk.sent for hit in message["hits"]) == 30_000
+
+
+def test_a_log_below_its_share_is_told_whatever_louder_ones_have_said_before() -> None:
+    loud, quiet, beside = Log(), Log("/quiet"), Log("/beside", rules=(1,))
+    desk = Desk(5_000, 5_000)
+    desk.outbox.share_among({log.name: log for log in (loud, quiet, beside)})
+    desk.flood(loud, "E x\n" * 50_000, 100.0)
+    desk.outbox.flush(120.0)
+    for second in range(30):
+        for log in (quiet, beside):
+            desk.say(log, f"E {second}\n", 121.0 + second)
+            desk.outbox.flush(121.1 + second)
+    expected = [f"E {second}" for second in range(30)]
+    assert (desk.lines(quiet), desk.lines(beside)) == (expected, expected)
+    assert len(desk.lines(loud)) == 5_000
+
+
+def test_nobody_waits_for_the_record_of_what_a_louder_log_has_said() -> None:
+    desk, loud, quiet = Desk(100_000), Log(), Log("/quiet")
+    text, now = "E x\n" * 10_000, 100.0
+    while now < 103.0:
+        if not desk.outbox.is_full(loud):
+            text = text[desk.outbox.add_part(loud, text.encode(), now) :]
+        desk.outbox.flush(now)
+        now += GAP / 2
+    assert UNRECORDED <= len(desk.sent) + len(desk.lines()) < UNRECORDED + LINES + 1
+    assert desk.outbox.flush(now) is None
+    desk.say(quiet, "E quiet\n", now)
+    assert desk.lines(quiet) == ["E quiet"]
+    before = len(desk.lines(loud))
+    desk.outbox.recorded([loud.name])
+    desk.outbox.flush(now + 2 * GAP)
+    assert len(desk.lines(loud)) == before + LINES
+
+
+def test_while_much_of_many_logs_is_not_recorded_each_has_one_message() -> None:
+    desk, logs = Desk(100_000), [Log(f"/{number}") for number in range(40)]
+    now = 100.0
+    for _ in range(4):
+        for log in logs:
+            desk.say(log, "E x\n" * LINES, now)
+            now += 1.1 * GAP
+            desk.outbox.flush(now)
+    total = len(desk.sent) + len(desk.lines())
+    assert ALL_UNRECORDED <= total < ALL_UNRECORDED + LINES + 1
+    new = Log("/new")
+    desk.say(new, "E x\n" * LINES, now + 2 * GAP)
+    assert len(desk.lines(new)) == LINES
+
+
+def test_of_a_message_of_many_lines_some_are_told_and_the_rest_is_counted() -> None:
+    desk, log = Desk(100_000), Log()
+    desk.say(log, "E x\n" * 10_000, 100.0)
+    assert [(len(lines), count) for _, lines, count in desk.sent[0]["hits"]] == [(2 * LINES, 10_000)]
