@@ -7,6 +7,7 @@ the cause, or it is repaired, its symptoms need no notice. Critical lines always
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import DEGRADED, NETWORK, NOTICE_SEVERITIES, SLOW
 from pulse_core.model.text import count
 from pulse_core.model.verdict import NEVER_MS, Verdict
-from pulse_core.projections.logs import NOWHERE, QUIET, LogSource, SimilarLines, rank
+from pulse_core.projections.logs import ALIKE, NOWHERE, QUIET, LogSource, SimilarLines, rank
 from pulse_core.projections.notices import Notice
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner, Rule
@@ -233,16 +234,25 @@ def _of_process(process: ProcessSettings, lines: SimilarLines, curr: Snapshot) -
 
 
 def _of_condition(lines: SimilarLines, curr: Snapshot, explains: Explains) -> Cause | None:
-    if not curr.conditions.raised and not curr.conditions.cleared:
-        return None  # as nearly always
     for names, about in explains:
-        if not about.search(lines.line):
-            continue
-        for name, condition in curr.conditions.raised.items():
-            if name.startswith(names) and condition.state not in _NO_CAUSE:
-                return Cause(f"explained by {name}, {condition.age(curr.now)}")
-        for name, cleared in curr.conditions.cleared.items():
-            since = curr.now.since(cleared)
-            if name.startswith(names) and curr.now.since(lines.last) >= since - AFTERMATH:
-                return Cause(f"explained by {name}, which was wrong until {duration_text(since)} ago")
+        # The line is searched last, and once: that takes long, at each tick and for up to 400 lines.
+        if (cause := _condition_of(names, lines, curr)) and _is_about(about, lines.line):
+            return cause
     return None
+
+
+def _condition_of(names: tuple[str, ...], lines: SimilarLines, curr: Snapshot) -> Cause | None:
+    """The condition with such a name that these lines may have as their cause, by what it is and when."""
+    for name, condition in curr.conditions.raised.items():
+        if name.startswith(names) and condition.state not in _NO_CAUSE:
+            return Cause(f"explained by {name}, {condition.age(curr.now)}")
+    for name, cleared in curr.conditions.cleared.items():
+        since = curr.now.since(cleared)
+        if name.startswith(names) and curr.now.since(lines.last) >= since - AFTERMATH:
+            return Cause(f"explained by {name}, which was wrong until {duration_text(since)} ago")
+    return None
+
+
+@lru_cache(2 * MOST * ALIKE)
+def _is_about(about: re.Pattern[str], line: str) -> bool:
+    return about.search(line) is not None

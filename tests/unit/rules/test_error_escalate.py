@@ -1,14 +1,22 @@
 """Lines in logs: who is told, how often, and what explains them away."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from pulse_core.composition import SURVIVAL
 from pulse_core.model.kinds import Effect, LogMatched, Paused, ProcessDied, ProcessStopRequested, ProcessUp
+from pulse_core.model.names import NETWORK
 from pulse_core.projections.logs import QUIET
 from pulse_core.rules.onion import rule_name
-from pulse_core.rules.survival.error_escalate import MOST, OTHERS, sources, writing_process
+from pulse_core.rules.survival.error_escalate import (
+    MOST,
+    OTHERS,
+    Explains,
+    error_escalate_with,
+    sources,
+    writing_process,
+)
 from pulse_core.rules.survival.kill_switch import kill_switch
 from pulse_core.silences.events import SilenceAdded
 from pulse_core.silences.rule import silence
@@ -508,6 +516,27 @@ def test_what_an_outage_explains_is_not_told_afterwards_but_what_lasts_is() -> N
     assert titles(told, "10s", 6) == []
     told.expect_note("explained by network, which was wrong until")
     assert tick(say(told, "ERROR: connection refused")) == [f"errors in {APP}"]
+
+
+class CountedPattern:
+    """A pattern that counts how often it is searched for, which takes long in many long lines."""
+
+    def __init__(self) -> None:
+        self.searches = 0
+
+    def search(self, line: str) -> None:
+        self.searches += 1
+
+
+def test_a_line_is_searched_once_and_only_where_a_condition_may_explain_it() -> None:
+    network, disks = CountedPattern(), CountedPattern()
+    told = given(error_escalate_with(cast(Explains, (((NETWORK,), network), (("disk:",), disks)))))
+    told.raised("log:/var/log/other.log", "storm")
+    told.raised("network", "down")
+    for letter in "abcdefghij":
+        say(told, f"ERROR {letter}")
+    titles(told, "1s", 20)
+    assert (network.searches, disks.searches) == (10, 0)
 
 
 def test_critical_lines_are_told_whatever_explains_them() -> None:
