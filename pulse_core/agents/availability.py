@@ -22,12 +22,8 @@ class Budgets:
 
     def __init__(self, curr: Snapshot) -> None:
         self._curr, self._runs = curr, curr.of(RUNS)
-        wishes = (one.wish for one in curr.effects.open.values())
-        begun = (
-            (str(one.params["task"]), str(one.params["agent"]))
-            for one in wishes
-            if one.action == RUN_AGENT.name
-        )
+        wishes = (one.wish.params for one in curr.effects.open.values() if one.wish.action == RUN_AGENT.name)
+        begun = ((str(one["task"]), str(one["agent"])) for one in wishes)
         self.begun = {**dict(begun), **{run.task: run.agent for run in self._runs.live}}
         self._agents, self._reserved = agents_of(curr.settings), defaultdict[str, float](float)
         for name in self.begun.values():
@@ -70,8 +66,8 @@ def failing_agents(state: State, settings: Settings, now: Moment) -> dict[str, s
         if name in aside:
             found[CONDITION + name] = f"{aside[name]}; once that is mended, upulse agents doctor has it go on"
         elif pause_left(name, state, settings, now) is not None:
-            failures = stats[name].consecutive_failures
-            found[CONDITION + name] = f"{failures} failures in a row; it is set aside for a while"
+            pause = duration_text(_pause(failures := stats[name].consecutive_failures, settings))
+            found[CONDITION + name] = f"{failures} failures in a row, which set it aside for {pause}"
     return found
 
 
@@ -82,6 +78,10 @@ def pause_left(name: str, state: State, settings: Settings, now: Moment) -> int 
         return None
     if (resumed := state.of(RUNS).resumed.get(name)) and now.since(resumed) <= now.since(stats.failed_at):
         return None
+    return max(0, _pause(stats.consecutive_failures, settings) - now.since(stats.failed_at))
+
+
+def _pause(failures: int, settings: Settings) -> int:
+    general = GENERAL.of(settings)
     pauses = Backoff(general.pause, max(general.pause, general.pause_max))
-    pause = pauses.after(stats.consecutive_failures - general.failures + 1)
-    return max(0, pause - now.since(stats.failed_at))
+    return pauses.after(failures - general.failures + 1)

@@ -498,7 +498,7 @@ def test_an_agent_that_fails_repeatedly_is_set_aside_told_of_and_tried_again() -
         )
         assert (stands.state, stands.began.at) == ("failing", failed.at)
         (notice,) = [one for one in scene.world.events("effect") if one.subject == "notify:agent:ada"]
-        assert "3 failures in a row; it is set aside" in notice.data
+        assert "3 failures in a row, which set it aside for" in notice.data
         (raised,) = scene.world.events("condition-raised", subject="agent:ada")
         assert raised.seq < notice.seq, "its incident tells of the notice"
         assert scene.world.daemon is not None
@@ -506,10 +506,12 @@ def test_an_agent_that_fails_repeatedly_is_set_aside_told_of_and_tried_again() -
         assert "ada is set aside for" in said[1]
         await asyncio.sleep(1_200)
         assert len(scene.runs.live) == 1  # on trial, one task although it could do two
+        (condition,) = scene.world.daemon.report()["conditions"]
+        assert "it is set aside" not in condition["evidence"]
         scene.finish(1)
         await asyncio.sleep(2_300)
         (condition,) = scene.world.daemon.report()["conditions"]
-        assert condition["evidence"] == "5 failures in a row; it is set aside for a while"
+        assert condition["evidence"] == "5 failures in a row, which set it aside for 40 min"
         assert scene.runs.live == ()
         await asyncio.sleep(200)
         scene.finish(0)
