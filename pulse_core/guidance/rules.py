@@ -4,11 +4,9 @@ from pydantic import Field
 
 from pulse_core.guidance.projection import GUIDANCE
 from pulse_core.model.durations import UNITS, duration_text
-from pulse_core.model.kinds import Effect
-from pulse_core.model.names import NOTIFY
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections.notices import PREFIX
 from pulse_core.projections.state import Snapshot
+from pulse_core.rules.notices import told_while
 from pulse_core.rules.onion import Inner
 from pulse_core.settings.groups import Duration, Group
 from pulse_core.settings.settings_group import SettingsGroup
@@ -28,20 +26,19 @@ SETTINGS: SettingsGroup[GuidanceSettings] = SettingsGroup("guidance", GuidanceSe
 
 
 async def remind_of_guidance(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-    """Tell people once of each change that has waited too long, and look again when the next one has."""
-    verdict = await inner(prev, curr)
+    """Tell people of each change that has waited too long, and when that is over; look again when the next one has."""
+    verdict, watched, news = await inner(prev, curr), curr.of(GUIDANCE).watched, dict[str, str]()
     if not (longest := SETTINGS.of(curr.settings).remind_after):
         return verdict
-    for root, project in curr.of(GUIDANCE).watched.items():
+    for root, project in watched.items():
         if project.pending_id is None:
             continue
-        left = longest - max(0, curr.now.at - project.pending_since)
-        key = f"{PREFIX}guidance:{project.pending_id}"
-        if left > 0:
+        if (left := longest - max(0, curr.now.at - project.pending_since)) > 0:
             verdict = verdict.after_wait(left)
-        elif key not in curr.effects.settled_at and key not in curr.effects.keys:
-            files = " and ".join(project.pending)
-            text = f"{files} in {root}/.pulse changed {duration_text(longest)} ago, and no agent has acknowledged it"
-            params = {"title": f"{files} of {root[-100:]} not acknowledged", "text": text}
-            verdict = verdict.plus(Effect(action=NOTIFY, key=key, params=params, reason=text))
-    return verdict
+            continue
+        where, ago = f"{' and '.join(project.pending)} in {root}/.pulse", duration_text(longest)
+        news[project.pending_id] = f"{where} changed {ago} ago, and no agent has acknowledged it"
+    roots = {change.id: root[-100:] for root, project in watched.items() for change in project.recent}
+    title = "guidance of {} not acknowledged"
+    over = "it is acknowledged, was changed again, or is watched no more"
+    return told_while(verdict, curr, "guidance:", news, lambda id_: title.format(roots.get(id_, id_)), over)

@@ -242,3 +242,9 @@ def test_people_are_told_once_of_what_no_agent_acknowledges() -> None:
     story.expect_nothing()
     story.happened("guidance-acknowledged", ROOT, event_id=id_)
     assert list(lines(story.snapshot)) == ["guidance  1 project"]
+    story.tick()
+    over = story.expect("notify", key=f"notify:guidance:{id_}")
+    assert (over.params["title"], over.params["over"]) == (
+        f"resolved: guidance of {ROOT} not acknowledged",
+        True,
+    )
