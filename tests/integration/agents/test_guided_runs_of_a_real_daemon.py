@@ -1,5 +1,6 @@
 """A real run that goes on by guidance that has changed: the kernel holds it until somebody acknowledges, or it is ended."""
 
+import re
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,10 @@ def test_a_run_is_held_by_the_kernel_until_the_change_is_acknowledged(home: CliH
     )  # recorded once all of it is held
     acknowledge(home, root)
     eventually(lambda: process.status() != psutil.STATUS_STOPPED, "the run to go on")
+    shown = eventually(
+        lambda: re.findall("agent-run-paused .*", home.upulse("task", "show", id_).out)[1:], "that"
+    )
+    assert "it goes on: what has changed is acknowledged" in shown[0]
     (Path(run["workspace"]) / "go").touch()
     eventually(lambda: task(home, id_)["status"] == "closed", "the task to be closed")
 

@@ -65,6 +65,7 @@ def _events(events: Sequence[Mapping[str, Any]]) -> Iterator[Text]:
         data = event["data"] or {}
         names = ("agent", "column", "path", "why", "error", "result")
         words = " ".join(str(data[name]) for name in names if data.get(name))
+        words = f"it goes on: {words}" if data.get("over") else words
         line = f"{local(event['at'])}  {event['kind']:<19} {event['actor']}  {one_line(words)}"
         yield Text(line.rstrip(), overflow="ellipsis", no_wrap=True)
 
@@ -82,10 +83,7 @@ def project_page(said: Mapping[str, Any], tasks: Sequence[TaskState], now: Momen
     """All of one project."""
     title = Text(f"{said['name']}: {count(len(tasks), 'task')} open", style="bold")
     names = ("repository", "base", "columns", "members", "review")
-    parts: list[RenderableType] = [title, facts(said, names)]
-    if tasks:
-        parts += [Text(), task_table(tasks, now)]
-    return Group(*parts)
+    return Group(title, facts(said, names), *((Text(), task_table(tasks, now)) if tasks else ()))
 
 
 def boards(known: PendingTasks, name: str) -> RenderableType:
