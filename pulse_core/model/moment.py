@@ -39,6 +39,11 @@ def local_text(at: int) -> str:
     return datetime.fromtimestamp(at / US_PER_SECOND, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
 
 
+def utc_text(at: int) -> str:
+    """UTC microseconds in words: `2026-01-31 08:15:00 UTC`."""
+    return f"{iso(at)[:19].replace('T', ' ')} UTC"
+
+
 def describe_span(began: int, ended: int) -> str:
     """Between which seconds something was, both in UTC microseconds, in words."""
     first, last = (iso(at)[:19].replace("T", " ") for at in (began, ended))

@@ -1,6 +1,7 @@
 """Rules of tasks: claims that have ended are taken back, what was done is closed, conditions that stay become tasks."""
 
 from pulse_core.model.durations import duration_text
+from pulse_core.model.moment import utc_text
 from pulse_core.model.text import as_data
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.conditions import Condition
@@ -62,16 +63,16 @@ async def tasks_for_conditions(prev: Snapshot, curr: Snapshot, inner: Inner) -> 
         if left > 0:
             verdict = verdict.after_wait(left)
         elif key not in known and not was_made:  # of one that was closed no other is made
-            title = f"{name} is wrong, {condition.age(curr.now)}"[:200]
+            title = f"{name} is wrong, first seen {utc_text(condition.began.at)}"[:200]
             params = {"project": settings.project, "title": title, "prompt": _prompt(name, condition)}
             verdict = verdict.plus(CREATE_TASK.wish(f"condition:{name}", params, condition.evidence))
     return verdict
 
 
 def _prompt(name: str, condition: Condition) -> str:
-    done = [(one.action, "worked" if one.worked else one.told) for one in condition.measures]
-    tried = "\n".join(f"- {action}: {outcome or 'did not work'}" for action, outcome in done)
-    said = f"{condition.evidence}\n\nWhat was done about it:\n{tried or '- nothing'}"
+    tries = condition.measures
+    done = [f"- {one.action}: {'worked' if one.worked else one.told or 'did not work'}" for one in tries]
+    said = "\n".join([condition.evidence, "", "What was done about it:", *(done or ["- nothing"])])
     return f"The condition {name} stands. Find out why, and mend the cause.\n\n{as_data(said)}"
 
 

@@ -13,7 +13,7 @@ from pulse_core.model.backoff import Backoff
 from pulse_core.model.durations import duration_text
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
-from pulse_core.model.moment import US_PER_SECOND, Moment, iso
+from pulse_core.model.moment import US_PER_SECOND, Moment, utc_text
 from pulse_core.model.names import RESTART_PROCESS, STOP_PROCESS
 from pulse_core.model.text import count, quoted, with_port_holder
 from pulse_core.model.verdict import Verdict
@@ -83,7 +83,7 @@ class ProcessStatus(NamedTuple):
             return self.why
         if now is None:
             return f"{self.why}; next try in {duration_text(self.wait_us)}"
-        return f"{self.why}; next try at {iso(now.plus(self.wait_us).at)[:19].replace('T', ' ')} UTC"
+        return f"{self.why}; next try at {utc_text(now.plus(self.wait_us).at)}"
 
     def note(self, name: str) -> str:
         """What the rule notes of the process of this name."""
@@ -188,7 +188,7 @@ def still_down_notice(process: ProcessSettings, status: ProcessStatus, curr: Sna
     needed = max(restart.healthy_after, restart.within if is_spent else 0)
     if (left := needed - age) > 0:
         return Verdict().after_wait(left)
-    text = f"{name} is up for {duration_text(age)}, since {iso(history.up.at)[:19].replace('T', ' ')} UTC"
+    text = f"{name} is up for {duration_text(age)}, since {utc_text(history.up.at)}"
     return Verdict(notify_over(topic, title, text, curr, WATCHER))
 
 

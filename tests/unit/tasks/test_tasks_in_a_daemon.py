@@ -14,7 +14,7 @@ from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised, Effect, Paused
-from pulse_core.model.moment import Moment
+from pulse_core.model.moment import Moment, iso
 from pulse_core.model.payload import Role, parse
 from pulse_core.model.text import DATA
 from pulse_core.projections.state import Snapshot, State
@@ -440,7 +440,8 @@ def test_a_condition_that_stays_becomes_a_task_where_the_settings_want_it() -> N
         assert len(world.events("task-created")) == 1
         await asyncio.sleep(20)
         made = world.events("task-created")[-1]
-        assert "disk:/srv is wrong, first seen" in made.data
+        first = iso(world.events("condition-raised", subject="disk:/srv")[0].moment.at)[:19].replace("T", " ")
+        assert json.loads(made.data)["title"] == f"disk:/srv is wrong, first seen {first} UTC"
         assert f"{DATA}\n\n```\n97 % full\n" in json.loads(made.data)["prompt"]
         await asyncio.sleep(600)
         await say(world, "task-closed", made.subject)
