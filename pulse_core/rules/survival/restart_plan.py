@@ -146,12 +146,14 @@ def over_notices(
 
 
 def _tried(measures: Sequence[Measure]) -> str:
-    """What was done before it was over, or that this had failed; empty if nothing was."""
-    for words, failed in (("; tried before: {}", False), (", though {} failed", True)):
-        tried = Counter(one.action for one in measures if bool(one.settled and not one.worked) is failed)
-        if done := [count(tried[action], noun) for action, noun in TRIES.items() if tried[action]]:
-            return words.format(" and ".join(done))
-    return ""
+    """What was done before it was over, and how much of that had failed; empty if nothing was."""
+    its = [one for one in measures if one.action in TRIES]
+    failed = sum(bool(one.settled) and not one.worked for one in its)
+    counted = Counter(one.action for one in its)
+    tried = " and ".join(count(counted[action], noun) for action, noun in TRIES.items() if counted[action])
+    if failed == len(its):
+        return f", though {tried} failed" if tried else ""
+    return f"; tried before: {tried}" + (f", of which {failed} failed" if failed else "")
 
 
 def restarts_for(process: ProcessSettings, name: str, condition: Condition, curr: Snapshot) -> list[Moment]:

@@ -314,6 +314,19 @@ def test_commands_that_failed_are_not_told_as_what_mended_it() -> None:
     story.expect("notify", over=True, text="it is well, though 2 commands failed")
 
 
+def test_of_commands_that_were_tried_before_it_is_told_how_many_failed() -> None:
+    story = a_story(**RUNS)
+    story.tick()
+    story.failed(COMMAND, "exit 4")
+    bad(story.after("5m"))
+    story.tick()
+    story.acked(TOPIC)
+    story.acked(COMMAND)
+    story.cleared(NAME)
+    story.tick()
+    story.expect("notify", over=True, text="it is well; tried before: 2 commands, of which 1 failed")
+
+
 def test_a_command_that_does_not_help_is_told_tried_again_later_and_then_no_more() -> None:
     story = a_story(**RUNS)
     story.tick()
