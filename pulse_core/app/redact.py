@@ -13,6 +13,8 @@ from pulse_core.model.stored_data import REDACTED, read_data
 
 SHORTEST = 6
 """Characters: a shorter text is found by chance."""
+OWN_WORDS = frozenset({"action", "commit", "rule", "severity", "state"})
+"""Fields with words of Pulse's own, as `failing`: they are found everywhere, and hold no secret."""
 
 
 class Redacted(NamedTuple):
@@ -44,8 +46,13 @@ def redact(home: HomeContext, events: Sequence[Event], why: str) -> Sequence[Red
 def texts_of(events: Sequence[Event]) -> frozenset[str]:
     """The texts in the data of these events that are long enough to be looked for elsewhere."""
     return frozenset(
-        text for event in events for text in _texts(read_data(event.data)) if len(text) >= SHORTEST
+        text for event in events for text in _said(read_data(event.data)) if len(text) >= SHORTEST
     )
+
+
+def _said(data: Json) -> Iterator[str]:
+    fields = data.items() if isinstance(data, dict) else ()
+    return _texts([value for name, value in fields if name not in OWN_WORDS])
 
 
 def _texts(value: Json) -> Iterator[str]:
