@@ -114,6 +114,10 @@ class Engine:
         """Whether the probation of the commit in force is over."""
         return self.promoted is None or now.since(self.promoted) >= self.watch_us
 
+    def last_good(self, now: Moment) -> str:
+        """The last commit that was in force for the whole time that it was watched, or is so by now; else empty."""
+        return self.commit if self.commit and self.has_stayed(now) else self.good
+
     def is_on_probation(self, now: Moment) -> bool:
         """Whether errors count against the commit in force, since there is one to go back to."""
         return bool(self.previous) and not self.has_stayed(now)
@@ -267,7 +271,7 @@ def _promote(state: Engine, event: Event) -> Engine:
         excused=tuple(one for one in before if _is_unchanged(one.partition("\n")[0], changed)),
         asked=None,
         while_failing=False,
-        good=state.commit if state.commit and state.has_stayed(now) else state.good,
+        good=state.last_good(now),
         quarantined={},
         replaced=previous,
     )

@@ -102,7 +102,7 @@ def engine_status(engine: WorkflowContext) -> EngineStatusJson:
         "running": _running(engine),
         "commit": now.commit or None,
         "previous": now.previous or None,
-        "good": now.good or None,
+        "good": now.last_good(engine.home.clock.now()) or None,
         "main": repository.head(),
         "moved": main_moved_by_hand(engine, now.commit),
         "errors": len(now.errors),

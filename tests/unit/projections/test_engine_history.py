@@ -90,7 +90,10 @@ def test_what_never_stayed_is_watched_after_a_rollback_to_it_and_is_not_good_bef
 def test_what_is_watched_after_a_rollback_is_good_when_it_has_stayed() -> None:
     story = many("a", "b")
     promoted(story, "hasty").after("5s")
-    back(promoted(story, "newer"), "hasty2").after("11m")
+    back(promoted(story, "newer"), "hasty2")
+    assert story.snapshot.engine.last_good(story.now) == "b"
+    story.after("11m")
+    assert story.snapshot.engine.last_good(story.now) == "hasty2"
     assert promoted(story, "next").snapshot.engine.good == "hasty2"
 
 
