@@ -14,8 +14,8 @@ from pulse_core.model.names import ARCHIVE_SESSIONS, CLEAN_PATHS, ONLY_LOGGED, R
 from pulse_core.model.stored_data import damage_in, is_damaged
 from pulse_core.model.text import freed_text
 
-TOLD = frozenset({"notify", "note"})
-"""Actions that only tell people: they help nobody."""
+TOLD = frozenset({"notify", "note", "create-task"})
+"""Actions that only tell people or agents: what these do then is no help of Pulse."""
 QUIET_US = 300_000_000
 """What comes again within five minutes belongs to the same story."""
 FADED_US = {"error": 1_200_000_000, "log": 600_000_000}

@@ -57,7 +57,8 @@ def lines(told: Mapping[str, Any], is_present: bool = True) -> Iterator[str]:
         lasted = f", not seen again since {local(told['ended'])}"
     elif told["last_seen"]:
         lasted = f", last at {local(told['last_seen'])}" if told["times"] > 1 else ""
-    yield f"{told['about']} {told['subject']}: {_seen(told)}{lasted}"
+    seen = _seen(told)
+    yield f"{told['about']} {told['subject']}{': ' if seen else ''}{seen}{lasted}"
     if len(told["causes"]) > 1:
         yield from map(_cause, told["causes"])
     yield from quoted(told["printed"]).splitlines()[-SHOWN:]

@@ -414,6 +414,20 @@ def test_a_measure_helped_if_it_was_begun_before_the_end_and_changed_something_a
     assert (one["ended"] is not None, one["helped"]) == (True, helped)
 
 
+def test_a_task_that_was_made_of_a_condition_is_not_what_ended_it() -> None:
+    key = "create-task:condition:disk:/x"
+    task = Effect(action="create-task", key=key, params={"project": "ops"}, reason="full", because="disk:/x")
+    task = task.model_copy(update={"params": {"project": "ops", "for_condition": "disk:/x"}})
+    (one,) = told_of((0, FULL, "disk:/x"), (1, task, key), (2, ACKED, "#2"), (3, FREE, "disk:/x"))
+    assert (one["ended"] is not None, one["helped"]) == (True, None)
+    assert [*lines(one)][-1] == "create-task acked: full"
+
+
+def test_what_was_seen_and_is_redacted_leaves_no_empty_place() -> None:
+    (one,) = told_of((0, FULL.model_copy(update={"evidence": ""}), "disk:/x"), (3, FREE, "disk:/x"))
+    assert next(lines(one)) == "condition disk:/x, resolved after 3 us"
+
+
 def test_what_a_person_requested_of_the_process_that_answers_a_condition_is_part_of_it() -> None:
     restart = RESTART.model_copy(update={"params": {"process": "web", "for_condition": "check:page"}})
     failing = ConditionRaised(evidence="it answers 500", state="failing")
