@@ -107,9 +107,10 @@ class ProcessAlive:
         if SettingsLoaded.kind in kinds:
             self._compared = None
         if not kinds.isdisjoint(NUDGING_KINDS):
-            histories = self.current_state().processes.of.values()
-            if any(history.starting for history in histories):
-                self.nudge.set()
+            for name, history in self.current_state().processes.of.items():
+                if history.starting:
+                    self._looks.add_started(name)
+                    self.nudge.set()
 
     def should_wake(self, window: Window) -> bool:
         """Never: its conclusions are events, and those wake."""

@@ -1,8 +1,8 @@
 """The looks at guarded processes that are under way, side by side: a death waits for no look at others.
 
-A look at all may take long, since it searches the machine for those that are down. Who dies meanwhile is looked at alone,
-and told first. Of each process the newest look counts: an older one saw it before it died, and would tell a state that is
-over.
+A look at all may take long, since it searches the machine for those that are down, or asks a systemd that does not answer.
+Who dies or is started meanwhile is looked at alone, and told first. Of each process the newest look counts: an older one saw
+it before it died, and would tell a state that is over.
 """
 
 import asyncio
@@ -43,6 +43,7 @@ class ProcessLooks:
     _newest: dict[str, ProcessLook] = field(default_factory=dict, init=False)
     _stood: dict[str, ProcessId] = field(default_factory=dict, init=False)
     _proofs: set[ProcessId] = field(default_factory=set, init=False)
+    _started: set[str] = field(default_factory=set, init=False)
     _news: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     @property
@@ -55,20 +56,27 @@ class ProcessLooks:
         self._proofs.add(dead)
         self._news.set()
 
+    def add_started(self, name: str) -> None:
+        """Remember that this one was started: until it is looked at, nobody is told of its death."""
+        self._started.add(name)
+        self._news.set()
+
     async def begin(
         self,
         processes: Sequence[ProcessSettings],
         histories: Mapping[str, ProcessHistory],
         known: Mapping[str, ProcessId],
     ) -> None:
-        """Look at those whose death was seen; if there are none, and no look is under way, at all of these.
+        """Look at those whose death was seen, and those that were started; at all of these if no look is under way.
 
         It returns when those were seen that nobody else has to be asked about: to wait for a task would take several turns
         of the loop, and each of a busy one takes long. known: who is known to stand for each.
         """
         dead = [one for one in processes if self._proofs_of(one.name, histories)]
         asked = [one for one in dead if one.systemd_unit or one.pid_file]
-        at_once = [one for one in dead if one not in asked]
+        started = [one for one in processes if self._under_way and one.name in self._started]
+        at_once = [one for one in (*dead, *started) if not (one.systemd_unit or one.pid_file)]
+        self._started.clear()
         if asked or not (dead or self._under_way):
             some = asked or processes
             seen: asyncio.Future[Observations] = asyncio.create_task(self._observe(some, known))

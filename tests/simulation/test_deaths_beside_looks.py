@@ -84,9 +84,9 @@ def test_a_death_amid_a_long_look_at_all_is_answered_before_that_is_over() -> No
         host.kill("first")
         await asyncio.sleep(0.1)
         assert not host.looks
-        (died, at), (wished, when) = arcs(world, "first", began)
-        assert (died, wished) == ("process-died", "restart-process")
-        assert max(at, when) - began < 0.01
+        told = arcs(world, "first", began)
+        assert [kind for kind, _ in told] == ["process-died", "restart-process", "process-up"]
+        assert max(at for _, at in told) - began < 0.01
         assert "first" in host.processes
         await asyncio.sleep(20)
         assert [kind for kind, _ in arcs(world, "first", began)] == [
@@ -110,6 +110,26 @@ def test_deaths_one_after_the_other_amid_one_look_are_each_told_at_once_and_none
             told = arcs(world, name, began)
             assert [kind for kind, _ in told] == ["process-died", "restart-process", "process-up"], name
             assert told[0][1] - began < 0.2 * number + 0.01
+        assert host.started_twice == []
+
+    live(story)
+
+
+def test_who_dies_soon_after_a_restart_amid_a_long_look_at_all_is_answered_before_that_is_over() -> None:
+    async def story(world: World) -> None:
+        host = await begun(world)
+        host.kill("first")
+        await asyncio.sleep(0.5)
+        began = asyncio.get_running_loop().time()
+        host.kill("first")
+        await asyncio.sleep(0.1)
+        assert not host.looks
+        ((told, at),) = arcs(world, "first", began)  # its restart waits, since it died so soon
+        assert told == "process-died"
+        assert at - began < 0.01
+        await asyncio.sleep(20)
+        arc = ["process-died", "restart-process", "process-up"]
+        assert [kind for kind, _ in arcs(world, "first", began - 0.6)] == [*arc, *arc]
         assert host.started_twice == []
 
     live(story)
