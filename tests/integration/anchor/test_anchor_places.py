@@ -57,6 +57,14 @@ def test_a_line_of_which_only_a_part_was_written_is_an_error(tmp_path: Path) -> 
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
+@pytest.mark.parametrize("end", ["sec", "\0" * 9])
+def test_a_line_behind_one_that_was_broken_off_is_a_line_of_its_own(tmp_path: Path, end: str) -> None:
+    path = tmp_path / "anchor"
+    path.write_text(f"first\n{end}")
+    add_to_file(path, "third")
+    assert list(lines_of_file(path)) == ["first\n", f"{end}\n", "third\n"]
+
+
 def test_the_journal_is_told_who_speaks(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as journal:
         journal.bind(str(tmp_path / "journal"))
