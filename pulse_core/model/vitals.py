@@ -66,7 +66,10 @@ class Window:
 
     def values(self, field: str) -> tuple[Json, ...]:
         """One field over time, oldest first, as `memory` or `disks./mnt/x.used`; samples without it are left out."""
-        return tuple([value for sample in self.samples for value in islice(_fields(sample.data, field), 1)])
+        every = [sample.data for sample in self.samples]
+        if all(field in data for data in every):  # as nearly always
+            return tuple([data[field] for data in every])
+        return tuple([value for data in every for value in islice(_fields(data, field), 1)])
 
     def plus(self, sample: Sample) -> "Window":
         """The window after one more sample: what is older than a minute falls out."""
