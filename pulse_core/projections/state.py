@@ -23,6 +23,8 @@ from pulse_core.projections.processes import Processes, ProcessHistory
 from pulse_core.settings.settings import Settings
 
 T = TypeVar("T")
+AT_ONCE = 64
+"""Values in mappings and lists that are encoded together."""
 _NONE: Mapping[str, Any] = {}
 
 
@@ -35,26 +37,54 @@ def encode_values(values: object) -> str:
 
 
 def encode_in_pieces(value: object, levels: int = 3) -> Iterator[str]:
-    """The text of `encode_values` in pieces: values of mappings and lists down to so many levels, each by itself.
+    """The text of `encode_values` in pieces: values of mappings down to so many levels, each by itself, there and in
+    lists some at once.
 
-    What encodes much at once holds up the loop: to write 1,000 followed logs takes 15 ms.
+    What encodes much at once holds up the loop: to write 1,000 followed logs takes 15 ms. Each value by itself takes
+    three times as long in all.
     """
     if is_dataclass(value):
         value = _fields(value)
-    if levels and isinstance(value, Mapping):
+    if levels > 1 and isinstance(value, Mapping):
         yield "{"
         for number, (key, one) in enumerate(value.items()):
             text = encode_values(key) + ":" if isinstance(key, str) else encode_values({key: 0})[1:-2]
             yield "," + text if number else text
             yield from encode_in_pieces(one, levels - 1)
         yield "}"
+    elif levels and isinstance(value, Mapping):
+        some = batches(value.items(), lambda item: _length(item[1]))
+        yield from _joined("{}", (encode_values(dict(batch)) for batch in some))
     elif levels and isinstance(value, list):
-        yield "["
-        for number, one in enumerate(value):
-            yield "," * bool(number) + encode_values(one)
-        yield "]"
+        yield from _joined("[]", map(encode_values, batches(value, _length)))
     else:
         yield encode_values(value)
+
+
+def _joined(ends: str, texts: Iterable[str]) -> Iterator[str]:
+    """The pieces of one mapping or list, made of the texts of several."""
+    yield ends[0]
+    for number, text in enumerate(texts):
+        yield "," * bool(number) + text[1:-1]
+    yield ends[1]
+
+
+def batches(values: Iterable[T], length: Callable[[T], int]) -> Iterator[list[T]]:
+    """The values in their order, as many at once as have AT_ONCE values in them, or one that has more."""
+    batch: list[T] = []
+    room = AT_ONCE
+    for value in values:
+        room -= length(value)
+        if batch and room < 0:
+            yield batch
+            batch, room = [], AT_ONCE - length(value)
+        batch.append(value)
+    if batch:
+        yield batch
+
+
+def _length(value: object) -> int:
+    return max(1, len(value)) if isinstance(value, Mapping | list | tuple) else 1
 
 
 def _fields(value: object) -> Any:

@@ -39,6 +39,24 @@ def test_in_pieces_the_text_is_the_same(history: list[Event]) -> None:
     assert "".join(encode_in_pieces(whole)) == encode_values(whole)
 
 
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.integers(), inner),
+)
+
+
+@given(JSON, st.integers(0, 3))
+def test_whatever_is_encoded_in_pieces_the_text_is_the_same(value: object, levels: int) -> None:
+    wide = {"list": [value] * 100, "of": dict.fromkeys(range(100), value), "one": value}
+    assert "".join(encode_in_pieces(wide, levels)) == encode_values(wide)
+
+
+def test_short_values_are_encoded_together_and_a_long_one_by_itself() -> None:
+    assert len([*encode_in_pieces(dict.fromkeys(range(1_000), 1), levels=1)]) == 2 + 16
+    long = encode_values([0] * 60)
+    assert [*encode_in_pieces([[0] * 60] * 3)] == ["[", long, f",{long}", f",{long}", "]"]
+
+
 def test_of_many_logs_no_piece_of_the_text_is_long_and_ticks_are_stored_without_them() -> None:
     matched = LogMatched(severity="error", lines=("ERROR " + "x" * 200,), count=1, place={"total": 1})
     rows = [event(number, matched, f"/{number}") for number in range(1, 1_001)]
