@@ -145,7 +145,8 @@ def end_of_life(path: Path, since: int, *environments: Mapping[str, str]) -> str
         text = file.read(_SEARCHED).decode("utf-8", "replace")
     if begin > first:  # in the midst of a line, and maybe of a secret
         text = _after_cut(text)
-    text = _COLOUR.sub("", text).replace("\r\n", "\n").replace("\r", "\n").strip()
+    if not (text := _COLOUR.sub("", text).replace("\r\n", "\n").replace("\r", "\n").strip()):
+        return ""
     blob = clean(hide_secrets(text, *environments)).encode()
     if len(blob) <= _PRINTED:
         return blob.decode()

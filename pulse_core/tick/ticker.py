@@ -209,6 +209,8 @@ class Ticker:
         folded = await self._fold(self.folding.reflex, self.prev or curr, curr)
         _resolve(answers)
         self.prev = curr
+        if folded.emitted:
+            await asyncio.sleep(0)  # what was recorded is begun before the rest, which can wait
         self.folded(curr, folded.verdict, folded.withheld)
         self._newest["reflex"] = folded.layers
         self._due = began + self._bounded(folded.verdict.tick_ms) / 1000
