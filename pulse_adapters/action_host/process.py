@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-import pwd
 import secrets
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -18,6 +17,8 @@ from pulse_adapters.workers.framing import MOST_COMMAS, Message
 from pulse_adapters.workers.host_groups import HostGroup
 from pulse_adapters.workers.host_process import ENGINE, HostProcess, host_environment, host_program
 from pulse_adapters.workers.messages import Limits
+from pulse_adapters.workers.users import find_user
+from pulse_core.model.errors import PulseError
 from pulse_core.ports.engine import EngineFault
 
 T = TypeVar("T")
@@ -221,6 +222,7 @@ def _home(user: tuple[int, int] | None) -> Mapping[str, str]:
     """Where the user is at home."""
     given = selected_variables("HOME", "TMPDIR")
     if user:
-        with suppress(KeyError):
-            given["HOME"] = pwd.getpwuid(user[0]).pw_dir
+        with suppress(PulseError):
+            if found := find_user(user[0]):
+                given["HOME"] = found.home
     return given

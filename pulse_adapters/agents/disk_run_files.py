@@ -13,10 +13,10 @@ from pulse_adapters.agents.worktrees import Worktree, branch_of
 from pulse_adapters.workers.environment import selected_variables
 from pulse_adapters.workers.full_disk import is_full
 from pulse_adapters.workers.plain_file import cut_middle, end_of_plain, open_plain, read_plain
-from pulse_adapters.workers.run_as import process_user
 from pulse_adapters.workers.spawn import ProcessUser
 from pulse_adapters.workers.threads import Pool
 from pulse_adapters.workers.untrusted_paths import open_folder, remove_tree
+from pulse_adapters.workers.users import process_user
 from pulse_core.agents.actions import PullRequestParams
 from pulse_core.agents.limits import RunSample
 from pulse_core.agents.projection import Run

@@ -14,8 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from pulse_adapters.workers.plain_file import read_plain
-from pulse_adapters.workers.run_as import may_enter, process_user, user_name
 from pulse_adapters.workers.spawn import ProcessUser
+from pulse_adapters.workers.users import may_enter, process_user, user_name
 from pulse_core.agents.projection import RUNS
 from pulse_core.agents.run_files import RunFolder
 from pulse_core.agents.run_scope import RunScope

@@ -4,6 +4,7 @@ import os
 from functools import partial
 
 from pulse_adapters.workers.file_threads import FileThreads
+from pulse_adapters.workers.users import expand_home
 from pulse_core.checks.outcomes import FileStatus
 
 
@@ -20,7 +21,7 @@ class AskFiles:
 def file_status(path: str) -> FileStatus | None:
     """The status of the file that a path leads to; None if there is none."""
     try:
-        status = os.stat(os.path.expanduser(path))
+        status = os.stat(expand_home(path))
     except (FileNotFoundError, NotADirectoryError):
         return None
     return FileStatus(status.st_size, status.st_mtime_ns // 1000)

@@ -4,7 +4,6 @@ There may be several on one machine, each by a name of its own: the instance `st
 """
 
 import os
-import pwd
 import re
 import stat
 from contextlib import suppress
@@ -12,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from pulse_adapters.workers.file_systems import answer_in_time
+from pulse_adapters.workers.users import expand_home
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
 from pulse_core.model.text import is_text
@@ -52,13 +52,9 @@ def expand_path(text: str) -> Path:
 
     Settings hold paths as written, so that they mean the same to every reader.
     """
-    if not text.startswith("~/"):
-        return Path(text)
-    home = os.environ.get("HOME", "")
-    try:
-        return Path(home if home.startswith("/") else pwd.getpwuid(os.getuid()).pw_dir, text[2:].lstrip("/"))
-    except KeyError as error:
-        raise NotUsable(f"{text}: user {os.getuid()} has no home; give an absolute path") from error
+    if (path := expand_home(text)).startswith("~/"):
+        raise NotUsable(f"{text}: user {os.getuid()} has no home; give an absolute path")
+    return Path(path)
 
 
 class Home(HomeLayout):
@@ -76,7 +72,7 @@ class Home(HomeLayout):
             raise NotUsable(f"UPULSE_HOME and {VARIABLE} both say which home is meant; unset one of them")
         chosen = option or home or (home_called(name) if name else BASE)
         try:
-            path = os.path.abspath(os.path.expanduser(chosen))
+            path = os.path.abspath(expand_home(chosen))
             if "\0" in path or not is_text(path):
                 raise NotUsable(f"{path!r} is no text in UTF-8, and it is told in the log; give another home")
             return cls(Path(path))

@@ -1,17 +1,17 @@
 """Validates parsed TOML strictly into settings."""
 
-import grp
 import json
 import os
-import pwd
 import re
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pulse_adapters.config.home import expand_path
+from pulse_adapters.workers.users import find_group, find_user, group_names, user_names
 from pulse_core.composition import Settings
-from pulse_core.model.errors import hint
+from pulse_core.model.errors import PulseError, hint
 from pulse_core.settings.engine import USER_CHECK
 from pulse_core.settings.groups import AS_WRITTEN, PATTERN_CHECK
 from pulse_core.settings.resources import TREE_CHECK
@@ -89,19 +89,19 @@ def demand_python_pattern(text: str) -> None:
 
 def demand_group(name: str) -> None:
     """Raise ValueError for a group that this machine does not have, with the nearest one that it has."""
-    try:
-        grp.getgrnam(name)
-    except KeyError:
-        known = [group.gr_name for group in grp.getgrall()]
-        raise ValueError(f"there is no group {name!r} on this machine{hint(name, known)}") from None
+    with suppress(PulseError):  # the machine does not say it, and may have it
+        if find_group(name) is None:
+            raise ValueError(f"there is no group {name!r} on this machine{hint(name, group_names())}")
 
 
 def demand_user(name: str) -> None:
     """Raise ValueError for a user that this machine does not have, with the nearest one that it has, and for root."""
     try:
-        uid = pwd.getpwnam(name).pw_uid
-    except KeyError:
-        known = [user.pw_name for user in pwd.getpwall()]
-        raise ValueError(f"there is no user {name!r} on this machine{hint(name, known)}") from None
-    if uid == 0:
+        user = find_user(name)
+        known = () if user else user_names()
+    except PulseError:
+        return  # the machine does not say it, and may have it
+    if user is None:
+        raise ValueError(f"there is no user {name!r} on this machine{hint(name, known)}")
+    if user.uid == 0:
         raise ValueError(f"{name!r} is root, to whom nothing is closed; name a user without rights")

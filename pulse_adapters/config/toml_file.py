@@ -1,8 +1,6 @@
 """The one way from a TOML file to its values: bounded, and whatever is wrong with it is a fault with its line."""
 
-import grp
 import os
-import pwd
 import re
 import stat
 import tomllib
@@ -14,6 +12,7 @@ from typing import Any, NamedTuple
 from pulse_adapters.config.toml_lines import Path as Place
 from pulse_adapters.config.toml_lines import excess, locate, nearest
 from pulse_adapters.workers.plain_file import NotPlain, open_plain
+from pulse_adapters.workers.users import find_group, find_user
 from pulse_core.model.errors import NoHome, PulseError, SettingsRefused
 from pulse_core.model.text import one_line
 
@@ -96,10 +95,12 @@ def refuse_others(path: Path, found: os.stat_result, owners: Collection[int]) ->
 def _is_of_user_alone(gid: int, uid: int) -> bool:
     """Whether it is this user's own group, for which a umask of 0002 is common: of that name, and with no other member."""
     try:
-        user, group = pwd.getpwuid(uid), grp.getgrgid(gid)
-    except KeyError:
+        user, group = find_user(uid), find_group(gid)
+    except PulseError:
         return False
-    return (user.pw_gid, user.pw_name) == (gid, group.gr_name) and {*group.gr_mem} <= {user.pw_name}
+    if user is None or group is None:
+        return False
+    return (user.gid, user.name) == (gid, group.name) and {*group.members} <= {user.name}
 
 
 def _read(path: Path, owners: Collection[int]) -> bytes:

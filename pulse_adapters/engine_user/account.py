@@ -1,7 +1,6 @@
 """Finds or creates the engine's user account, and tells whether that can read what its code needs."""
 
 import os
-import pwd
 import re
 import shutil
 import stat
@@ -19,6 +18,7 @@ from pulse_adapters.engine_user.account_record import (
     remove_record,
     write_record,
 )
+from pulse_adapters.workers.users import find_user
 
 _PATIENCE = 30.0
 _FAILED = "no user can be made or removed"
@@ -43,11 +43,8 @@ class Account(NamedTuple):
 
 def find_account(name: str) -> Account | None:
     """The user of this name, if there is one."""
-    try:
-        entry = pwd.getpwnam(name)
-    except KeyError:
-        return None
-    return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
+    entry = find_user(name)
+    return Account(entry.name, entry.uid, entry.gid) if entry else None
 
 
 def engine_account(home: Path, name: str | None) -> Account | None:

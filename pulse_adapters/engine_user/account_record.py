@@ -7,13 +7,13 @@ A name is given by linking a file that is whole, which fails if somebody was the
 import hashlib
 import json
 import os
-import pwd
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
 from pulse_adapters.workers.plain_file import replace_plain
+from pulse_adapters.workers.users import find_user
 from pulse_core.model.errors import PulseError
 
 SHARED = "pulse-engine"
@@ -36,7 +36,7 @@ def recorded_name(home: Path) -> str | None:
 
 def free_name(home: Path) -> str:
     """The user that this home's engine would get now: no other home's, and none that this machine knows."""
-    return next(name for name in _names(home) if not (_record(name).exists() or _is_known(name)))
+    return next(name for name in _names(home) if not (_record(name).exists() or find_user(name)))
 
 
 def record_name(home: Path) -> str:
@@ -68,14 +68,6 @@ def is_ours(name: str) -> bool:
 def remove_record(name: str) -> None:
     """Forget whose the user is."""
     _record(name).unlink(missing_ok=True)
-
-
-def _is_known(name: str) -> bool:
-    try:
-        pwd.getpwnam(name)
-    except KeyError:
-        return False
-    return True
 
 
 def _record(name: str) -> Path:

@@ -1,6 +1,5 @@
 """Removes the user of a home's engine with all that it has: processes, files, its group, and the settings file."""
 
-import grp
 import os
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from pulse_adapters.engine_user.layout import BASE, layout_path
 from pulse_adapters.sandbox.scratch_folder import remove_left_over
 from pulse_adapters.workers.process_tree import live_process_table, of_user
 from pulse_adapters.workers.untrusted_paths import remove_tree, run_as_user
+from pulse_adapters.workers.users import find_group
 
 PATIENCE, PATIENCE_OF_ROOT = 10.0, 60.0
 EVERYBODYS = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock")
@@ -113,7 +113,6 @@ def _remove(name: str, account: Account | None) -> None:
             forget = (sys.executable, "-I", "-S", "-c", _FORGETS_KEYS, *map(str, account.ids))
             subprocess.run(forget, stderr=subprocess.DEVNULL, timeout=PATIENCE, check=False)
         run_tool("userdel", name)
-    with suppress(KeyError):
-        grp.getgrnam(name)  # whatever userdel is told to do with groups
+    if find_group(name):  # whatever userdel is told to do with groups
         run_tool("groupdel", name)
     remove_record(name)

@@ -15,7 +15,7 @@ from pulse_adapters.engine_user.account import (
 )
 from pulse_adapters.engine_user.account_record import SHARED, free_name, record_name, recorded_name
 from pulse_adapters.workers.file_systems import answer_in_time
-from pulse_adapters.workers.run_as import user_name
+from pulse_adapters.workers.users import user_name
 from pulse_core.app.doctor import OK, WARN, Finding
 from pulse_core.model.errors import PulseError
 

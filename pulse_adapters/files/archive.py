@@ -30,6 +30,7 @@ from pulse_adapters.files.tarball import (
     write_archive,
 )
 from pulse_adapters.files.worker import Deadline, OrderRefused, OutOfTime, describe_os_error
+from pulse_adapters.workers.users import expand_home
 
 BATCH_BYTES, BATCH_SESSIONS = 64 << 20, 1_000
 PART = re.compile(r"\.sessions-.*\.part")
@@ -217,12 +218,12 @@ def batches(sessions: Sequence[Session]) -> Iterator[Sequence[Session]]:
 def open_directories(order: Mapping[str, Any], stack: ExitStack) -> tuple[SafeDirectory, SafeDirectory]:
     """Open the root and the directory for archives, which is made if missing, and locked against another run."""
     try:
-        root = stack.enter_context(closing(open_directory(os.path.expanduser(order["root"]))))
+        root = stack.enter_context(closing(open_directory(expand_home(order["root"]))))
     except FileNotFoundError as error:
         raise OrderRefused(f"{order['root']} is not there; name a directory as root of sessions") from error
     if fault := reason_forbidden(root.path, order["home"], order["own"]):
         raise OrderRefused(fault)
-    store = stack.enter_context(closing(make_directory(os.path.expanduser(order["archive"]))))
+    store = stack.enter_context(closing(make_directory(expand_home(order["archive"]))))
     if f"{store.path}/".startswith(f"{root.path}/") or f"{root.path}/".startswith(f"{store.path}/"):
         raise OrderRefused(f"{store.path} and {root.path} lie in one another; archive to another directory")
     if not store.lock():

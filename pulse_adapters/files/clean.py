@@ -26,6 +26,7 @@ from pulse_adapters.files.safe_directory import (
 )
 from pulse_adapters.files.worker import Deadline, OrderRefused, OutOfTime, describe_os_error
 from pulse_adapters.workers.plain_file import open_plain
+from pulse_adapters.workers.users import expand_home
 
 DEEPEST = 100
 SHOWN, SHOWN_CHARS = 100, 20_000
@@ -215,7 +216,7 @@ class CleanRun:
     def clean(self, text: str) -> None:
         """Clean a root; one that can't be cleaned is reported and does not stop the others."""
         try:
-            with closing(open_directory(os.path.expanduser(text))) as root:
+            with closing(open_directory(expand_home(text))) as root:
                 self._clean(text, root)
         except FileNotFoundError:
             self.report.passed[text] = "is not there"

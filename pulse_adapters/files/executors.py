@@ -7,6 +7,7 @@ from pathlib import Path
 from pulse_adapters.workers import conversation
 from pulse_adapters.workers.environment import EFFECT_MARK, python_environment
 from pulse_adapters.workers.framing import WorkerFault
+from pulse_adapters.workers.users import expand_home
 from pulse_adapters.workers.worker import module_program
 from pulse_core.actions import ARCHIVE_SESSIONS, CLEAN_PATHS, ArchiveParams, CleanParams
 from pulse_core.model.errors import PulseError, Refused
@@ -95,11 +96,11 @@ class CleanPaths:
 
 def _forbidden(home: Path) -> Mapping[str, str]:
     """The home directories that are nobody's rubbish: of the user, and Pulse's own."""
-    return {"home": os.path.expanduser("~"), "own": os.path.realpath(home)}
+    return {"home": expand_home("~"), "own": os.path.realpath(home)}
 
 
 def _normal_path(text: str) -> str:
-    return os.path.normpath(os.path.expanduser(text))
+    return os.path.normpath(expand_home(text))
 
 
 def _allowed_root(root: str, by_path: Mapping[str, str]) -> str:

@@ -1,7 +1,6 @@
 """How git is called: alone with its repository, without anybody's settings, never asking."""
 
 import os
-import pwd
 import re
 import socket
 from collections.abc import Collection, Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import NamedTuple
 from pulse_adapters.git.errors import GitFailed, NoGit
 from pulse_adapters.git.settings_folder import settings_folder
 from pulse_adapters.workers.plain_file import read_plain
+from pulse_adapters.workers.users import user_name
 from pulse_core.model.errors import PulseError
 
 try:
@@ -236,8 +236,5 @@ def author_environment(author: str) -> Mapping[str, str]:
 
 def login_author() -> str:
     """The author named by login and host of the user who runs this process."""
-    try:
-        login = pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        login = f"user-{os.getuid()}"
+    login = user_name(os.getuid()).replace("uid ", "user-")
     return f"{login} <{login}@{socket.gethostname() or 'localhost'}>"

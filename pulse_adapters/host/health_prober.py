@@ -1,7 +1,6 @@
 """Asks live processes whether they serve: by HTTP, by a command, or by a connection. Each probe has one deadline."""
 
 import asyncio
-import os
 import socket
 from functools import partial
 
@@ -16,6 +15,7 @@ from pulse_adapters.host.listening_ports import (
 from pulse_adapters.host.port_holders import PortHolders
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.file_threads import FileThreads
+from pulse_adapters.workers.users import expand_home
 from pulse_core.model.errors import PulseError, describe_error
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.ports.commands import CommandProber, CommandRequest
@@ -92,7 +92,7 @@ class LocalHealthProber:
         return HealthAnswer(result.ok, result.words)
 
     async def _unix(self, process: ProcessSettings, found: ProcessId | None) -> HealthAnswer:
-        path = os.path.expanduser(process.unix or "")  # noqa: ASYNC240 - reads no disk unless for `~user`
+        path = expand_home(process.unix or "")
         try:
             await self._files.ask(path, partial(_connect, path))
         except BlockingIOError:

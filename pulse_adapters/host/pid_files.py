@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pulse_adapters.host.clock import boot_us
 from pulse_adapters.workers.plain_file import open_plain
 from pulse_adapters.workers.proc import TICKS_PER_SECOND, read_stat, ticks_now, uid_of
+from pulse_adapters.workers.users import expand_home
 from pulse_core.ports.host import ProcessObservation
 
 _SLACK_S = 2.0  # start times are told in hundredths, file times in the tick of the file system
@@ -83,7 +84,7 @@ class PidFiles:
 
 
 def _read(path: str) -> PidFile:
-    file = open_plain(os.path.expanduser(path), follow=True)
+    file = open_plain(expand_home(path), follow=True)
     try:
         text = os.read(file, 100).split()
         number = int(text[0]) if text and text[0].isdigit() else 0

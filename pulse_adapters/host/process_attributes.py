@@ -1,12 +1,11 @@
 """What a guarded process is started with: its user, group, umask, priority and limits."""
 
-import grp
 import os
 import resource
 from pathlib import Path
 
-from pulse_adapters.workers.run_as import process_user
 from pulse_adapters.workers.spawn import ProcessAttributes, ProcessUser
+from pulse_adapters.workers.users import find_group, process_user
 from pulse_core.model.errors import PulseError
 from pulse_core.settings.processes import UNLIMITED, ProcessSettings
 
@@ -23,10 +22,9 @@ def started_as(process: ProcessSettings) -> tuple[ProcessUser | None, ProcessAtt
 
 
 def _gid(name: str) -> int | None:
-    try:
-        gid = grp.getgrnam(name).gr_gid if name else None
-    except KeyError as error:
-        raise PulseError(f"there is no group {name!r} on this machine") from error
+    if name and (group := find_group(name)) is None:
+        raise PulseError(f"there is no group {name!r} on this machine")
+    gid = group.gid if name and group else None
     if gid not in (None, os.getegid()):
         _demand_root(f"start it as group {name!r}", "group")
     return gid

@@ -1,7 +1,6 @@
 """Which of the processes that were found is the guarded one: whose it must be, and what its `start` would produce."""
 
 import os
-import pwd
 import zlib
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from itertools import islice
@@ -12,6 +11,8 @@ from pulse_adapters.host.process_search import command_line_of, find_matching, j
 from pulse_adapters.workers.environment import START_MARK
 from pulse_adapters.workers.proc import environment, live_processes, own_line, uid_of
 from pulse_adapters.workers.process_memory import MEMORY
+from pulse_adapters.workers.users import NAME_S, expand_home, find_user, user_name
+from pulse_core.model.errors import PulseError
 from pulse_core.model.pattern import search_pattern
 from pulse_core.model.text import count
 from pulse_core.ports.host import ProcessId
@@ -114,12 +115,12 @@ def _others(found: Sequence[ProcessId]) -> str:
 def not_of_user(process: ProcessSettings, pid: int) -> str:
     """Why this can't be the process, in words: it is another user's, or Pulse's own; empty if it may be."""
     try:
-        wanted = pwd.getpwnam(process.user).pw_uid if process.user else os.getuid()
-    except KeyError:
-        return f"there is no user {process.user!r}"
+        wanted = _wanted_user(process)
+    except PulseError as error:
+        return str(error)
     uid = uid_of(pid)
     if uid is not None and uid != wanted:
-        return f'process {pid} belongs to another user (user = "{_user_name(uid)}" would allow it)'
+        return f'process {pid} belongs to another user (user = "{user_name(uid)}" would allow it)'
     if pid in own_line():
         return f"process {pid} is Pulse, or runs it"
     if outside_pulse(pid, command_line_of(pid)) is None:
@@ -130,9 +131,18 @@ def not_of_user(process: ProcessSettings, pid: int) -> str:
 def hang_of_late(process: ProcessSettings) -> bool:
     """Whether one that may be this process has just begun to keep its command line to itself."""
     try:
-        return MEMORY.is_slow(pwd.getpwnam(process.user).pw_uid if process.user else os.getuid(), _HANGS_S)
-    except KeyError:
+        return MEMORY.is_slow(_wanted_user(process), _HANGS_S)
+    except PulseError:
         return False
+
+
+def _wanted_user(process: ProcessSettings) -> int:
+    """The user whose a process is, by its settings. Raises PulseError."""
+    if not process.user:
+        return os.getuid()
+    if (found := find_user(process.user, NAME_S)) is None:
+        raise PulseError(f"there is no user {process.user!r}")
+    return found.uid
 
 
 def is_of_its_user(process: ProcessSettings, pid: int) -> bool:
@@ -233,7 +243,7 @@ def _is_elsewhere(process: ProcessSettings, pid: int) -> bool:
     """Whether it works in another directory than `cwd` says: there the same words may mean another program."""
     if process.cwd is None:
         return False
-    cwd = os.path.expanduser(process.cwd)
+    cwd = expand_home(process.cwd)
     try:
         if os.readlink(f"/proc/{pid}/cwd") in (cwd, "/"):  # daemons go to /
             return False  # and nobody had to ask its file system, which may not answer
@@ -250,10 +260,3 @@ def _names(line: str) -> list[str]:
 def _pids(found: Sequence[ProcessId]) -> str:
     more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return ", ".join(str(one.pid) for one in found[:SHOWN]) + more
-
-
-def _user_name(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)

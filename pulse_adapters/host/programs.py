@@ -3,7 +3,6 @@
 import asyncio
 import errno
 import os
-import pwd
 import signal
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext, suppress
@@ -31,7 +30,7 @@ from pulse_adapters.workers.proc import (
     uid_of,
 )
 from pulse_adapters.workers.process_tree import end_chosen, in_tree, live_process_table
-from pulse_adapters.workers.run_as import process_user
+from pulse_adapters.workers.users import find_user, process_user
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import Life, ProcessId
 from pulse_core.ports.loops import finish_despite_cancel
@@ -194,8 +193,8 @@ def _orphans(home: str, users: Collection[str]) -> Sequence[OrphanProgram]:
         {os.geteuid()} if "" in users else set[int](),
     )
     for name in filter(None, users):
-        with suppress(KeyError):
-            uids.add(pwd.getpwnam(name).pw_uid)
+        with suppress(PulseError):
+            uids |= {user.uid} if (user := find_user(name)) else set()
     marked.search()
     in_groups, now = life_members(home), live_process_table()
     effects = {one.found.pid: one.effect for one in marked.bearers() if not one.name} | in_groups

@@ -1,15 +1,13 @@
 """Identifies the peer of a socket by what the kernel reports, not by what the caller claims."""
 
-import grp
-import os
-import pwd
 import socket
 import struct
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from pulse_core.model.errors import UnknownName
+from pulse_adapters.workers.users import NAME_S, find_group, find_user, group_names
+from pulse_core.model.errors import PulseError, UnknownName
 from pulse_core.model.payload import Role
 
 _PEERGROUPS = 59  # SO_PEERGROUPS, Linux 4.13; the socket module has no name for it
@@ -39,10 +37,9 @@ def peer_of(connection: socket.socket, owner: int, group: int | None) -> Peer:
 
 def group_id(name: str) -> int:
     """The gid of a group by its name; UnknownName if the machine has none of that name."""
-    try:
-        return grp.getgrnam(name).gr_gid
-    except KeyError as error:
-        raise UnknownName("group", name, (found.gr_name for found in grp.getgrall())) from error
+    if (found := find_group(name)) is None:
+        raise UnknownName("group", name, group_names())
+    return found.gid
 
 
 def _groups(connection: socket.socket, uid: int, gid: int) -> Sequence[int]:
@@ -50,6 +47,7 @@ def _groups(connection: socket.socket, uid: int, gid: int) -> Sequence[int]:
     with suppress(OSError):
         found = connection.getsockopt(socket.SOL_SOCKET, _PEERGROUPS, _ROOM)
         return struct.unpack(f"{len(found) // 4}I", found)
-    with suppress(KeyError):
-        return os.getgrouplist(pwd.getpwuid(uid).pw_name, gid)
+    with suppress(PulseError):
+        user = find_user(uid, NAME_S)
+        return user.groups if user else ()
     return ()

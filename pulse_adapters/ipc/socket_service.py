@@ -12,11 +12,11 @@ from pulse_adapters.ipc.server import Answer, Handler, remove_empty, serve, serv
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.home_folder import HomeFolder
 from pulse_adapters.workers.read_only import NO_NEW_FILE, why_no_new_file
-from pulse_adapters.workers.run_as import user_name
+from pulse_adapters.workers.users import user_name
 from pulse_core.capability import Scope
 from pulse_core.daemon import Caller, CurrentSettings, RequestHandler
 from pulse_core.home import HomeLayout
-from pulse_core.model.errors import PulseError, Refused, UnknownName
+from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.json_types import Json
 from pulse_core.model.payload import Role
 from pulse_core.ports.loops import coalesced
@@ -153,6 +153,6 @@ class SocketService:
         """The socket's group; if this machine has lost it, that is said, and the socket is for its owner alone."""
         try:
             return None if name is None else group_id(name)
-        except UnknownName as error:
+        except PulseError as error:
             self.failed("socket", f"{error}; {self.without_group}")
             return None

@@ -9,6 +9,7 @@ from pathlib import Path
 from pulse_adapters.workers.environment import ROOT, python_environment
 from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.messages import Limits, decode
+from pulse_adapters.workers.users import expand_home
 from pulse_adapters.workers.worker import Program, Worker, module_program
 from pulse_core.model.backoff import Backoff
 from pulse_core.ports.logs import LogBatch, Place, ReadProgress
@@ -68,7 +69,7 @@ class FollowedLogs:
         self.close()
         self._heard.clear()
         self._logs, self._places = tuple(logs), dict(places)
-        self._known = {os.path.expanduser(one) for one in known}
+        self._known = {expand_home(one) for one in known}
         self._failures = 0
         self._standing.clear()
         if logs:
@@ -96,7 +97,7 @@ class FollowedLogs:
         except OSError as error:
             self._restart_later(f"cannot be started: {error.strerror}")
             return
-        paths = [log.path and os.path.expanduser(log.path) for log in self._logs]
+        paths = [log.path and expand_home(log.path) for log in self._logs]
         logs = [{**log.model_dump(), "path": path} for log, path in zip(self._logs, paths, strict=True)]
         known, journalctl = list(self._known), self._journalctl
         child.send({"logs": logs, "places": self._places, "patterns": known, "journalctl": journalctl})
@@ -125,7 +126,7 @@ class FollowedLogs:
             self._places.update(progress.places)
             for name in self._places.keys() - set(progress.sources):
                 del self._places[name]
-            self._known.update(os.path.expanduser(log.path) for log in self._logs if log.path)
+            self._known.update(expand_home(log.path) for log in self._logs if log.path)
             self._failures = 0
             self._standing.set()
             self._heard.append(progress)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pulse_adapters.workers.plain_file import NotPlain, open_plain, replace_plain
+from pulse_adapters.workers.users import expand_home
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
 from pulse_core.model.json_types import Json
@@ -26,10 +27,8 @@ class GatewayFiles:
     """
 
     def __init__(self, home: HomeLayout, gateway: OpenClawSettings) -> None:
-        folder = Path(os.path.expanduser(gateway.folder))
-        self._config = (
-            Path(os.path.expanduser(gateway.config)) if gateway.config else folder / "openclaw.json"
-        )
+        folder = Path(expand_home(gateway.folder))
+        self._config = Path(expand_home(gateway.config)) if gateway.config else folder / "openclaw.json"
         self._agents, self._most = folder / "agents", gateway.keep
         self._kept = home.path / "openclaw" / gateway.process
 

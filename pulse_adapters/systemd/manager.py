@@ -2,7 +2,6 @@
 
 import json
 import os
-import pwd
 import re
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from pulse_adapters.workers.journal_entry import field_text
 from pulse_adapters.workers.plain_file import replace_plain
+from pulse_adapters.workers.users import expand_home, find_user, user_name
 from pulse_core.model.errors import PulseError
 
 UNIT_NAME = "upulse.service"
@@ -232,7 +232,7 @@ def journal_line(entry: str) -> str:
 
 def lingers() -> bool:
     """Whether this user's manager outlives the login (`loginctl enable-linger` makes it so)."""
-    return (Path("/var/lib/systemd/linger") / pwd.getpwuid(os.geteuid()).pw_name).exists()
+    return (Path("/var/lib/systemd/linger") / user_name(os.geteuid())).exists()
 
 
 def systemctl(*args: str, user: bool) -> str:
@@ -274,7 +274,7 @@ def _command_line(args: tuple[str, ...], user: bool) -> str:
 def _directory(user: bool) -> Path:
     if not user:
         return _SYSTEM
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "systemd" / "user"
+    return Path(os.environ.get("XDG_CONFIG_HOME") or expand_home("~/.config")) / "systemd" / "user"
 
 
 def _demand_manager(user: bool) -> None:
@@ -305,11 +305,11 @@ def _demand_free(unit: Unit) -> str:
 def _owner(home: Path) -> str | None:
     try:
         uid = home.stat().st_uid
-        return pwd.getpwuid(uid).pw_name if uid else None
     except FileNotFoundError as error:
         raise PulseError(f"no Pulse home at {home}; make one with: upulse init --home {home}") from error
-    except KeyError as error:
-        raise PulseError(f"{home} belongs to uid {uid}, which has no account to run as") from error
+    if uid and (owner := find_user(uid)) is None:
+        raise PulseError(f"{home} belongs to uid {uid}, which has no account to run as")
+    return owner.name if uid and owner else None
 
 
 def _read(path: Path) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from pulse_adapters.workers.environment import inherited_environment, selected_variables
 from pulse_adapters.workers.full_disk import is_full
 from pulse_adapters.workers.program_runner import ProgramResult, ProgramRunner
-from pulse_adapters.workers.run_as import owner_of
+from pulse_adapters.workers.users import owner_of
 from pulse_core.model.errors import PulseError
 
 TIMEOUT_S = 100.0

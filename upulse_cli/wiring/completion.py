@@ -1,6 +1,5 @@
 """What completes a value on the command line, by the name of its source."""
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from glob import glob
 from importlib import import_module
@@ -8,6 +7,7 @@ from pathlib import Path
 
 from pulse_adapters.config.home import BASE, Home, instance_at
 from pulse_adapters.config.included import read_settings
+from pulse_adapters.workers.users import expand_home
 from pulse_core.app.context import HomeContext
 from pulse_core.app.effects import effect_names
 from pulse_core.app.series import vital_names
@@ -31,7 +31,7 @@ def processes(home: HomeContext, _prefix: str = "") -> Iterator[str]:
 
 def instances(_home: HomeContext, _prefix: str) -> Iterator[str]:
     """The instances whose homes lie beside the usual one."""
-    paths = sorted(glob(os.path.expanduser(f"{BASE}-*")))
+    paths = sorted(glob(expand_home(f"{BASE}-*")))
     return (name for path in paths if (name := instance_at(Path(path))))
 
 

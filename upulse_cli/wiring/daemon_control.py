@@ -14,6 +14,7 @@ from pulse_adapters.ipc.daemon_process import demand_free as demand_free
 from pulse_adapters.systemd.manager import SystemdUnit, Unit, installed, journal_lines, uninstall, units
 from pulse_adapters.systemd.manager import lingers as lingers
 from pulse_adapters.workers.host_groups import end_hosts_left_over
+from pulse_adapters.workers.users import expand_home
 from pulse_core.app.context import HomeContext
 from pulse_core.app.daemon_control import DaemonControl
 from pulse_core.app.status import daemon_status
@@ -40,7 +41,7 @@ def known(option: str | None) -> list[Mapping[str, Any]]:
 
 
 def _beside() -> Iterator[Path]:
-    base = os.path.expanduser(BASE)
+    base = expand_home(BASE)
     yield Path(base)
     for path in glob.glob(f"{glob.escape(base)}-*"):
         if instance_at(Path(path)):

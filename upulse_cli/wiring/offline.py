@@ -16,7 +16,7 @@ from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.lost_rows import refuse_lost_rows
 from pulse_adapters.sqlite.open_log import Opening
-from pulse_adapters.workers.run_as import user_name
+from pulse_adapters.workers.users import user_name
 from pulse_core import __version__
 from pulse_core.app.context import HomeContext
 from pulse_core.app.state import usable_settings

@@ -17,6 +17,7 @@ from pulse_adapters.sqlite.backup.manifest import DEEPEST, NAME, TREES, FileFact
 from pulse_adapters.sqlite.synced_files import sync_directory
 from pulse_adapters.workers.plain_file import open_plain, replace_plain
 from pulse_adapters.workers.untrusted_paths import FOLDER, folder_led_to, open_folder
+from pulse_adapters.workers.users import expand_home
 from pulse_core.model.errors import PulseError
 from pulse_core.model.text import format_size
 
@@ -169,7 +170,7 @@ def size_of(path: Path) -> int:
 
 def checked_destination(text: str, home: Path) -> Path:
     """The absolute path that is meant; raises PulseError if no backup can be made there."""
-    path = Path(os.path.realpath(os.path.expanduser(text)))
+    path = Path(os.path.realpath(expand_home(text)))
     inside = os.path.realpath(home)
     if path == Path(inside) or Path(inside) in path.parents:
         raise PulseError(

@@ -41,6 +41,7 @@ from pulse_adapters.sqlite.payloads import MARK, is_object_name, object_path, re
 from pulse_adapters.workers.database_files import files_of
 from pulse_adapters.workers.file_systems import answer_in_time
 from pulse_adapters.workers.plain_file import open_plain, replace_plain
+from pulse_adapters.workers.users import expand_home
 from pulse_core import __version__
 from pulse_core.app.backup import Backup, Progress, Restored
 from pulse_core.home import HomeLayout
@@ -116,7 +117,7 @@ class HomeBackups:
 
     def check(self, source: str, progress: Progress) -> HomeRestore:
         """Read everything in the backup, its log row by row."""
-        backup = Path(os.path.realpath(os.path.expanduser(source)))
+        backup = Path(os.path.realpath(expand_home(source)))
         return HomeRestore(self.home, backup, self.clock, self.objects, progress, self.anchored)
 
     def restore(

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from pulse_adapters.agents.run_tokens import run_socket
-from pulse_adapters.workers.run_as import process_user
+from pulse_adapters.workers.users import process_user
 from tests.engine_user import ROOT_ALONE, open_folder, packages_for, python_for_all
 from tests.integration.cli.cli_home import CliHome, eventually
 

@@ -9,7 +9,7 @@ from typing import Never
 import pytest
 
 from pulse_adapters.ipc.lock import HomeLock
-from pulse_adapters.workers.run_as import user_name
+from pulse_adapters.workers.users import user_name
 from pulse_core.app import append as append_module
 from pulse_core.app import effects, incidents
 from pulse_core.app.append import append

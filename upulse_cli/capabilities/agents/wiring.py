@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pulse_adapters.agents.run_tokens import user_fault
 from pulse_adapters.workers.environment import selected_variables
 from pulse_adapters.workers.program_runner import ask_program
-from pulse_adapters.workers.run_as import may_enter, process_user
+from pulse_adapters.workers.users import may_enter, process_user
 from pulse_core.agents.settings import AgentSettings
 from pulse_core.agents.tools import TOOLS
 
