@@ -110,6 +110,7 @@ class AgentRunsWatcher:
         if task and task.token == run.token:
             if error and CONSEQUENCES[kind].sets_aside:  # before its task is free again
                 drafts.append(Draft(AgentSetAside(why=f"{kind}: {error}"), run.agent))
+            self.nudge.set()  # who fails by now is told at once
             failure = self._failure(run, task, cost_in(answer.usage), error, kind) if error else None
             drafts.append(Draft(await (failure or self._success(run, task, answer)), run.task))
         return drafts

@@ -481,6 +481,21 @@ def test_an_agent_that_is_taken_out_of_the_settings_is_not_told_to_work_again() 
     told(story, agents={"failures": 1})
 
 
+def test_of_an_agent_that_is_set_aside_it_is_told_at_once_though_nothing_else_runs() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.start()
+        await scene.say("project-set", "app")
+        await scene.create("task_000001")
+        await asyncio.sleep(1)
+        scene.finish(1)
+        await asyncio.sleep(30)
+        (ended,) = scene.world.events("agent-run-ended")
+        (raised,) = scene.world.events("condition-raised", subject="agent:ada")
+        assert raised.moment.since(ended.moment) < 1_000_000
+
+    told(story, agents={"failures": 1})
+
+
 def test_an_agent_that_fails_repeatedly_is_set_aside_told_of_and_tried_again() -> None:
     async def story(scene: AgentScene) -> None:
         await scene.start()
