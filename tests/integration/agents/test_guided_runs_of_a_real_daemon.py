@@ -52,6 +52,7 @@ def test_a_run_is_held_by_the_kernel_until_the_change_is_acknowledged(home: CliH
     eventually(
         lambda: "guidance.md" in home.upulse(*paused).out, "the reason"
     )  # recorded once all of it is held
+    assert "held: guidance.md in " in home.upulse("agents", "ps").out
     acknowledge(home, root)
     eventually(lambda: process.status() != psutil.STATUS_STOPPED, "the run to go on")
     shown = eventually(

@@ -31,8 +31,8 @@ def run_table(runs: Sequence[Mapping[str, Any]]) -> Table:
         right=("pid", "printed", "memory", "cpu"),
     )  # fmt: skip
     for one in runs:
-        note = one["stop"] or one["paused"] or one["unlimited"] or one["workspace"]
-        note = "has ended" if one["ended"] else note
+        held = one["paused"] and f"held: {one['paused']}"
+        note = "has ended" if one["ended"] else one["stop"] or held or one["unlimited"] or one["workspace"]
         used = format_size(one["output"]), format_size(one["memory"]), duration_text(one["cpu_s"] * 1e6)
         drawn.line(one["task"], one["agent"], one["pid"], local(one["since"]), *used, note)
     return drawn
