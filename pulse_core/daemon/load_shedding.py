@@ -163,4 +163,5 @@ class SelfMonitor:
         if not self.shed.level:
             return None
         level = self.shed.level
-        return {"level": level, "measures": list(MEASURES[:level]), "evidence": self.shed.evidence}
+        evidence = f"{self.shed.evidence}, at the last step"
+        return {"level": level, "measures": list(MEASURES[:level]), "evidence": evidence}

@@ -76,7 +76,9 @@ def test_every_step_is_said_and_shown_and_taken_back() -> None:
         await asyncio.sleep(180)
         assert said(world) == [(1, 1), (2, 2), (3, 3), (4, 4)]
         assert (daemon.report()["shed"] or NONE)["level"] == 4
-        assert "200.0 MiB of memory" in (daemon.report()["shed"] or NONE)["evidence"]
+        evidence = str((daemon.report()["shed"] or NONE)["evidence"])
+        assert evidence.startswith("200.0 MiB of memory")
+        assert evidence.endswith("are allowed, at the last step"), "it may be less by now"
         eye.rss = 10 * MIB
         await asyncio.sleep(600)
         assert said(world)[4:] == [(3, 3), (2, 2), (1, 1), (0, 0)]
