@@ -23,11 +23,13 @@ from pulse_core.model.kinds import (
     Effect,
     EffectAcked,
     EffectExecuting,
+    EffectFailed,
     Paused,
     ProcessDied,
     ProcessRestartRequested,
     ProcessStopRequested,
     ProcessUp,
+    RestartDelayed,
     SettingsLoaded,
 )
 from pulse_core.model.moment import Moment, iso, local_text
@@ -208,6 +210,21 @@ def test_what_is_not_guarded_any_more_is_told_with_its_past(scene: Scene) -> Non
     assert [event["kind"] for event in told["events"]] == ["process-died"]
     with pytest.raises(PulseError, match="no guarded process 'other'"):
         process_report(scene.home, "other", lambda pid: TreeUsage(), list)
+
+
+def test_of_what_never_started_the_starts_that_failed_are_told_and_each_wait_once(scene: Scene) -> None:
+    scene.settings = GUARDED
+    for at in (1, 10):
+        id_ = str(scene.at(at, restart(scene), KEY)["id"])
+        scene.at(at + 1, EffectFailed(error="there is no such file"), id_)
+        delay = RestartDelayed(held_by="the pause between two restarts", since=1, held_us=1, lasts=True)
+        scene.at(at + 2, delay, "web")
+        if at == 1:
+            scene.at(at + 3, delay.model_copy(update={"held_us": 2, "lasts": False}), "web")
+    told = process_report(scene.home, "web", lambda pid: TreeUsage(), list)["events"]
+    kinds = ["effect-failed", "restart-delayed", "effect-failed", "restart-delayed"]
+    assert [event["kind"] for event in told] == kinds
+    assert [event["data"].get("lasts", False) for event in told[1::2]] == [False, True]
 
 
 def test_a_request_for_a_restart_is_told_what_holds_it_back(scene: Scene) -> None:
