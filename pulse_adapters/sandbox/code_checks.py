@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from typing import Any
 from pulse_adapters.sandbox.tool_sandbox import ToolJob, ToolResult, run
 from pulse_adapters.workers.host_groups import MakeGroup, no_host_group
 from pulse_adapters.workers.untrusted_paths import remove_tree
-from pulse_core.model.text import is_text
+from pulse_core.model.text import format_size, is_text
 from pulse_core.ports.code_checks import GateFailed, GateSkipped
 
 _PULSE = Path(__file__).parents[2] / "pulse_core"
@@ -74,7 +75,12 @@ class SandboxedChecks:
         if not folder.is_dir():
             with tempfile.TemporaryDirectory(dir=folder.parent) as making:
                 new = Path(making, "mypy")
-                self._mypy(self.config.parent, "--cache-dir", str(new), writable=[making])
+                try:
+                    self._mypy(self.config.parent, "--cache-dir", str(new), writable=[making])
+                except GateFailed as error:  # mypy calls a full disk an internal error of its own
+                    room = format_size(shutil.disk_usage(making).free)
+                    words = f"mypy failed at Pulse's own modules, of which it keeps what it knows in {folder.parent}"
+                    raise GateFailed(f"{words}, where {room} are free\n{error}") from error
                 for one in (new, *new.rglob("*")) if self.user else ():  # in a folder of root's own
                     one.chmod(0o755 if one.is_dir() else 0o644)
                 for old in folder.parent.glob("mypy*"):

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.config.home import Home
+from pulse_adapters.git.create_repository import template_folder
+from pulse_adapters.sandbox.code_checks import SandboxedChecks
 from pulse_core.app.engine.candidate_checks import GATES, chosen_gates
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.code_checks import GateFailed
@@ -15,6 +17,7 @@ from tests.integration.engine import gate_scene as gates
 from tests.integration.engine.engine_home import new_home, save
 from tests.integration.engine.gate_scene import another, candidate
 from tests.long_form import sampled
+from tests.small_disk import small_disk
 
 UNTYPED = "def twice(x):\n    return x * 2\n"
 WRONG = "ONE: int = 'one'\n"
@@ -219,3 +222,12 @@ def test_a_promote_past_all_gates_is_refused_and_a_no_is_told_to_scripts(tmp_pat
     assert "compiles   failed" in said.err
     assert said.err.count("invalid syntax") == 1
     assert home.upulse("engine", "status", "--json").json["main"] == before["main"]
+
+
+def test_a_disk_without_room_for_what_mypy_knows_is_told_beside_its_internal_error(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "small", "2m") as cache:
+        checks = SandboxedChecks(template_folder() / "pyproject.toml", lambda: cache)
+        with pytest.raises(
+            GateFailed, match=rf"of which it keeps what it knows in {cache}, where .* are free\n"
+        ):
+            checks.known_types()
