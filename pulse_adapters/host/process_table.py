@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, 
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from pulse_adapters.host import listening_ports
 from pulse_adapters.host.claims import Claims
@@ -56,6 +57,7 @@ from pulse_core.ports.host import ProcessId, ProcessObservation
 from pulse_core.settings.processes import ProcessSettings
 
 LOG = logging.getLogger("pulse.host")
+T = TypeVar("T")
 
 _LINES_S = 0.1
 """How long a death waits for the end of what the process printed, in seconds."""
@@ -123,7 +125,7 @@ class LinuxProcessTable:
             before = self._claims if self._looks > 1 else None
             self._claims = Claims((*self._guarded(), *processes), known, self._lives, self._marks, before)
         dead = (one for one in processes if one.name not in known or not is_alive(known[one.name]))
-        self._take_over(dead, sights)
+        await self._take_over(dead, sights)
         ahead = [process for process in ahead if not sights[process.name].found]
         if ahead:
             await self._search(ahead, sights)
@@ -146,7 +148,9 @@ class LinuxProcessTable:
                 await self._adopt_background(process, known[name], sights)
         return sights
 
-    def _take_over(self, processes: Iterable[ProcessSettings], sights: dict[str, ProcessObservation]) -> None:
+    async def _take_over(
+        self, processes: Iterable[ProcessSettings], sights: dict[str, ProcessObservation]
+    ) -> None:
         """Take, for a name that has none, what was started for one that is no longer in the settings: it is renamed."""
         claims, guarded = self._claims, {one.name for one in self._guarded()}
         renamed = self._lives.renamed() if self._lives else {}
@@ -157,9 +161,12 @@ class LinuxProcessTable:
             if sights[process.name].found or not process.start or was_begun:
                 continue
             for name, one in claims.unguarded.items():
-                if is_alive(one) and is_as_begun(process, one.pid) and not claims.other(process.name, one):
-                    self._rename(process.name, name, one, sights)
-                    break
+                if not is_alive(one) or claims.other(process.name, one):
+                    continue
+                with suppress(TimeoutError):  # it is looked at again
+                    if await self._ask_of(process, partial(is_as_begun, process, one.pid), str(one)):
+                        self._rename(process.name, name, one, sights)
+                        break
 
     def _rename(self, new: str, old: str, one: ProcessId, sights: dict[str, ProcessObservation]) -> None:
         words = f"process {one.pid} was started as {old}, which is no longer in the settings"
@@ -318,19 +325,31 @@ class LinuxProcessTable:
                 words = "nobody is searched for yet: processes of its user show no command line"
                 sights[name] = sights[name]._replace(busy=True, detail=words)
             elif (found := hits.get(name)) is not None:
-                sights[name] = _with_choice(sights[name], self._choice(process, found))
+                try:
+                    sights[name] = _with_choice(sights[name], await self._choice(process, found))
+                except TimeoutError as error:
+                    sights[name] = sights[name]._replace(busy=True, detail=f"could not look: {error}")
             else:  # of a home that an earlier version has searched for; nobody may be started beside who is there
                 words = (
                     f"nobody is searched for: RE2 does not support {process.match!r} (upulse config check)"
                 )
                 sights[name] = sights[name]._replace(busy=True, detail=words)
 
-    def _choice(self, process: ProcessSettings, found: Sequence[ProcessId]) -> Choice:
+    async def _choice(self, process: ProcessSettings, found: Sequence[ProcessId]) -> Choice:
         is_marked = partial(self._marks.are_on, process.name) if self._marks.home else None
         stood, holder = self._claims.known.get(process.name), partial(self._claims.other, process.name)
         is_open = self._lives and self._lives.in_background(process, stood)
         left = self._background_starts(process) if is_open else ()
-        return choose(process, found, is_marked, left, holder, partial(self._is_left, process))
+        is_left = partial(self._is_left, process)
+        chosen = partial(choose, process, found, is_marked, left, holder, is_left)
+        return await self._ask_of(process, chosen, str(found))
+
+    async def _ask_of(self, process: ProcessSettings, question: Callable[[], T], key: str) -> T:
+        """The answer about who may be a process, for which its `cwd` is compared with theirs, if it has one.
+
+        Raises TimeoutError if their file systems do not answer.
+        """
+        return await self._files.ask(process.cwd, question, key) if process.cwd else question()
 
     def _is_left(self, process: ProcessSettings, one: ProcessId) -> bool:
         """Whether this came out of a life of it that is over."""
@@ -384,7 +403,7 @@ class LinuxProcessTable:
         words = f"{address} {'answers' if answering else 'does not answer'}"
         if not owners:
             return sight._replace(answering=answering, detail=words)
-        chosen = self._choice(process, owners)
+        chosen = await self._choice(process, owners)
         if not chosen.found:  # somebody answers there, and it is not the process
             holder = owners[0].pid
             why = not_of_user(process, holder)

@@ -199,7 +199,7 @@ class Spawner:
         with ExitStack() as opened:
             # To close it waits for a server, too.
             opened.callback(self._files.begin, str(output), partial(os.close, log.target), str(log.target))
-            writing = None
+            writing = reading = None
             if status:
                 program, argv = STATUS_WRITER[0], (*STATUS_WRITER, program, *argv[1:])
                 opened.callback(os.close, writing := open_plain(status, os.O_WRONLY))
@@ -208,7 +208,8 @@ class Spawner:
                 program, birthplace = ENTERING[0], None
             if is_of_others and not status and not enters:
                 program, argv = EXECUTING[0], (*EXECUTING, *argv)
-            reading = opened.enter_context(stdin.open("rb", buffering=0)).fileno() if stdin else None
+            if stdin:
+                opened.callback(os.close, reading := open_plain(stdin))
             target, reader = log.target, None
             if output_limit:
                 source, target = os.pipe()

@@ -4,6 +4,7 @@ import asyncio
 import os
 import queue
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -27,6 +28,7 @@ from pulse_core.model.errors import PulseError
 from pulse_core.settings.processes import ProcessSettings
 from tests.dead_mount import dead
 from tests.integration.host.host_scene import script
+from tests.processes import child_of_test
 
 DEAD = "/dead"
 threads = partial(FileThreads, is_needed=lambda: True, in_child=False)
@@ -205,6 +207,33 @@ async def test_no_thread_waits_for_a_server_that_has_read_what_it_was_asked(tmp_
         files.patience_s = 60.0
         with pytest.raises(OSError, match=r"not connected|denied"):
             await files.ask(str(place), partial(os.listdir, place))
+
+
+async def test_whether_a_match_works_in_its_directory_is_asked_beside_the_loop(
+    spawner: Spawner, tmp_path: Path
+) -> None:
+    (place := tmp_path / "place").mkdir()
+    words = ["sleep", f"{os.getpid()}.25"]
+    process = ProcessSettings(name="worker", start=tuple(words), match=" ".join(words), cwd=str(place))
+    gaps = list[float]()
+
+    async def measure() -> None:
+        while True:
+            began = time.monotonic()
+            await asyncio.sleep(0.01)
+            gaps.append(time.monotonic() - began)
+
+    with child_of_test(subprocess.Popen(words, cwd=tmp_path)) as child, dead(place) as fail:
+        rescue = threading.Timer(8.0, fail)  # else whoever waits on the loop does so for ever
+        rescue.start()
+        measured = asyncio.create_task(measure())
+        seen = (await LinuxProcessTable(spawner).look([process], {}))["worker"]
+        measured.cancel()
+        rescue.cancel()
+        child.kill()
+    assert max(gaps) < 4.0
+    assert (seen.found, seen.busy) == ((), True)
+    assert f"the file system of {place} does not answer" in seen.detail
 
 
 async def test_a_child_that_never_asks_is_ended_though_the_daemon_handles_signals(
