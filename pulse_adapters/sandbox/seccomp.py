@@ -21,9 +21,9 @@ EPERM: Instruction = (_RETURN, 0, 0, _REFUSE | errno.EPERM)
 ENOSYS: Instruction = (_RETURN, 0, 0, _REFUSE | errno.ENOSYS)
 """As if the kernel did not know it: programs then take another way."""
 
-_FCNTL = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1032, 1033, 1034)
-"""Of `fcntl`: copies, flags and locks of a descriptor, the size of a pipe, seals. Not leases, which hold up whoever opens
-the file, nor signals."""
+_FCNTL = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1032)
+"""Of `fcntl`: copies, flags and locks of a descriptor, and the size of a pipe. Not leases, which hold up whoever opens the
+file, nor signals."""
 _IOCTL = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451, 0x802C542A)
 """Of `ioctl`: whether it is a terminal, how large, what waits to be read, and flags. Nothing of file systems."""
 _UNIX, _THREAD = 1, 0x10000

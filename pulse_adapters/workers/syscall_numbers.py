@@ -120,6 +120,8 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "add_key": (248, 217),
     "request_key": (249, 218),
     "userfaultfd": (323, 282),
+    "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
     # The machine itself.
     "init_module": (175, 105),
     "finit_module": (313, 273),
