@@ -4,22 +4,24 @@ Importing this module composes them, once for a process: the kinds of all capabi
 their settings are fields of `Settings`. Everything here is a value that never changes later.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 
 from pydantic import BaseModel
 
 from pulse_core import actions
 from pulse_core.actions import BUILT_IN, UNRESTRICTED, ActionDeclaration, parsed_params
-from pulse_core.capabilities import CAPABILITIES
+from pulse_core.capabilities import CAPABILITIES, NEEDS
 from pulse_core.capability import Capability, Check, SurvivalRule
 from pulse_core.model import payload
-from pulse_core.model.errors import Refused, UnknownName
+from pulse_core.model.errors import Refused, UnknownName, describe_error
+from pulse_core.model.event import Draft
 from pulse_core.model.kinds import Effect
 from pulse_core.model.names import OUTWARD
+from pulse_core.model.payload import Role
 from pulse_core.projections.conditions import Condition
 from pulse_core.projections.fold import Fold
-from pulse_core.projections.state import CORE, Snapshot
+from pulse_core.projections.state import CORE, Snapshot, State
 from pulse_core.rules import Rule
 from pulse_core.rules.measurements import described
 from pulse_core.rules.onion import rule_name
@@ -52,10 +54,56 @@ def order_rules(core: Sequence[Rule], more: Sequence[SurvivalRule]) -> tuple[Rul
 
 
 def current_holds(curr: Snapshot) -> Iterator[Hold]:
-    """What is held back at this moment, and on whose behalf."""
+    """What is held back at this moment, and on whose behalf; a capability that fails to say it holds nothing back."""
     for capability in LOADED:
-        if capability.holds:
-            yield from capability.holds(curr)
+        yield from _holds(capability, curr)[0]
+
+
+def _holds(capability: Capability, curr: Snapshot) -> tuple[Sequence[Hold], str]:
+    """What a capability holds back, and what it raised when it was asked."""
+    try:
+        return tuple(capability.holds(curr)) if capability.holds else (), ""
+    except Exception as error:  # noqa: BLE001 - survival goes on without it
+        return (), describe_error(error)
+
+
+def set_aside(state: State) -> Mapping[str, str]:
+    """The capabilities whose rules are left out and which admit nothing, and why: a projection of theirs has raised, or
+    one of those that they need."""
+    broken = {
+        one.name: f"its projection {projection.name} raised {state.broken[projection.name]}"
+        for one in LOADED
+        for projection in one.projections
+        if projection.name in state.broken
+    }
+    needed = {name: one for name, needs in NEEDS.items() for one in needs if one in broken}
+    return {**{name: f"it needs {one}" for name, one in needed.items()}, **broken}
+
+
+def faults_of_capabilities(curr: Snapshot) -> dict[str, str]:
+    """The capabilities that are set aside, or fail to say what they hold back, and why."""
+    raised = ((one.name, _holds(one, curr)[1]) for one in LOADED)
+    fails = {name: f"what it holds back can't be asked for: {why}" for name, why in raised if why}
+    return {**fails, **set_aside(curr.state)}
+
+
+def rules_in_force(rules: Sequence[Rule], state: State) -> Sequence[Rule]:
+    """These rules without those of capabilities that are set aside."""
+    if not state.broken:  # as nearly always
+        return rules
+    left_out = {rule for one in LOADED if one.name in set_aside(state) for rule in one.rules}
+    return [rule for rule in rules if rule not in left_out]
+
+
+def _admission(name: str, check: Check) -> Check:
+    """This check of a capability, which admits nothing while that is set aside: its projections miss events."""
+
+    def admit(draft: Draft, role: Role, state: State, settings: Settings) -> None:
+        if state.broken and (why := set_aside(state).get(name)):
+            raise Refused(f"{name} is set aside: {why}")
+        check(draft, role, state, settings)
+
+    return admit
 
 
 def declaration_of(action: str) -> ActionDeclaration:
@@ -105,7 +153,9 @@ FOLD = Fold((*CORE, *(projection for capability in LOADED for projection in capa
 """The fold of all projections."""
 
 ADMITS: Mapping[str, Check] = {
-    kind: check for capability in LOADED for kind, check in capability.admits.items()
+    kind: _admission(capability.name, check)
+    for capability in LOADED
+    for kind, check in capability.admits.items()
 }
 """The capabilities' own checks of drafts from outside, by kind."""
 
@@ -147,16 +197,27 @@ ACTIONS: Mapping[str, ActionDeclaration] = {
 
 def programs_of_capabilities(curr: Snapshot) -> list[str]:
     """What capabilities have started and runs now, which goes on without a daemon."""
-    return [words for one in LOADED for words in one.programs(curr)]
+    return [words for one in LOADED for words in _lines(one.name, one.programs, curr)]
 
 
 def condition_words(name: str, condition: Condition, curr: Snapshot) -> str:
     """What is wrong by what was seen last, in words."""
-    newest = (one.seen(name, condition, curr) for one in LOADED)
+    try:
+        newest = [one.seen(name, condition, curr) for one in LOADED]
+    except Exception:  # noqa: BLE001 - then by what raised it
+        newest = []
     return next(filter(None, newest), "") or described(name, condition, curr)
 
 
 def status_lines(curr: Snapshot) -> dict[str, list[str]]:
     """The status lines of the capabilities, by name; none for one without lines."""
-    said = {one.name: list(one.status(curr)) for one in LOADED if one.status}
+    said = {one.name: _lines(one.name, one.status, curr) for one in LOADED if one.status}
     return {name: lines for name, lines in said.items() if lines}
+
+
+def _lines(name: str, told: Callable[[Snapshot], Iterable[str]], curr: Snapshot) -> list[str]:
+    """What a capability tells people, or that it fails to."""
+    try:
+        return list(told(curr))
+    except Exception as error:  # noqa: BLE001 - people are told the rest
+        return [f"{name} can't say how it stands: {describe_error(error)}"]

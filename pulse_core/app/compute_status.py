@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from pulse_core.app.profile import percentile
-from pulse_core.composition import condition_words, current_holds, programs_of_capabilities, status_lines
+from pulse_core.composition import (
+    condition_words,
+    current_holds,
+    faults_of_capabilities,
+    programs_of_capabilities,
+    status_lines,
+)
 from pulse_core.execute.notice_batching import failure_reason, hold_reason
 from pulse_core.model.durations import duration_text
 from pulse_core.model.home_status import (
@@ -128,6 +134,8 @@ def compute_status(
         },
         "vitals": {key: dict(data) for key, data in vitals.items()},
     }
+    if faults := faults_of_capabilities(whole):
+        status["set_aside"] = faults
     if control.faults and control.stopped is None:
         status["settings_refused"] = control.faults
     return status

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from pulse_core import __version__
 from pulse_core.app.context import HomeContext, LoadedSettings
 from pulse_core.app.state import current_state
+from pulse_core.composition import set_aside
 from pulse_core.model.errors import PulseError, SettingsRefused
 from pulse_core.model.event import Event
 from pulse_core.model.home_status import SHOWN_PIDS, HomeStatus, LockHolder
@@ -147,11 +148,14 @@ class DaemonChecks:
                 yield Finding("log", FAIL, f"the daemon can't record anything: {one['evidence']}")
 
     def safe_mode(self) -> Iterator[Finding]:
-        """Whether something is left out since daemons crashed, or since a person wants it; from the log alone."""
+        """Whether something is left out since it or daemons crashed, or a person wants it; from the log alone."""
         try:
             state = current_state(self.home)
         except PulseError:
             return  # which is said of the log itself
+        for name, why in set_aside(state).items():
+            remedy = "a bug of Pulse: report it, and upgrade; until then all else goes on"
+            yield Finding("capability", WARN, f"{name} is set aside: {why}", remedy)
         control, engine = state.control, state.engine
         if control.safe:
             words = (

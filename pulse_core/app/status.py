@@ -101,6 +101,7 @@ def is_wrong(status: HomeStatus) -> bool:
         or status.get("safe_mode")
         or status.get("held_back")
         or status.get("raising")
+        or status.get("set_aside")
         or (status["notices"]["waiting"] and status["notices"]["held_back"])
         or status["notices"].get("faults")
         or any(engine.get(key) for key in ("set_aside", "gone", "degraded", "quarantined", "without_plugins"))

@@ -248,6 +248,8 @@ def _pulse_words(status: Mapping[str, Any]) -> Iterator[str]:
         yield f"it does less: {shed['evidence']}"
     for rule, fault in status.get("raising", {}).items():
         yield f"the rule {rule} raises: {fault}"
+    for capability, fault in status.get("set_aside", {}).items():
+        yield f"{capability} is set aside: {fault}"
     for rule, why in (status.get("engine") or {"quarantined": {}})["quarantined"].items():
         yield f"the rule {rule} is passed over: {why}"
     for fault in (*status.get("settings_refused", ()), *status.get("settings_faults", ())):

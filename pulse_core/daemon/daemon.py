@@ -438,6 +438,7 @@ class Daemon:
             condition["held"] = self.delays.of(AnswerDelayed, condition["name"])
         whole["notices"]["faults"] = p.notice_faults()
         whole["held_back"], whole["raising"] = self.ticker.held_back, self.ticker.raising
+        whole["set_aside"] = {**whole.get("set_aside", {}), **self.ticker.folding.left_out}
         whole["tick"]["durations"] = self.ticker.durations.spelled()
         whole["log"]["left_out"] = self.journal.left_out
         whole["log"]["held"] = held = self.journal.held

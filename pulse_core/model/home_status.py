@@ -233,6 +233,7 @@ class HomeStatus(TypedDict):
     watchers: NotRequired[Sequence[WatcherStatus]]
     held_back: NotRequired[Sequence[str]]
     raising: NotRequired[Mapping[str, str]]
+    set_aside: NotRequired[Mapping[str, str]]
     samples_lost: NotRequired[str]
     since_start: NotRequired[SinceStartStatus]
     safe_mode: NotRequired[SafeModeStatus | None]

@@ -1,10 +1,15 @@
 """Folds all projections together, and catches up those whose checkpoints stand at different rows."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
+from pulse_core.model.errors import describe_error
 from pulse_core.model.event import Checkpoint, Event
+from pulse_core.model.text import one_line
 from pulse_core.projections.state import OWN, State, StateProjection
+
+LONGEST_FAULT = 300
 
 
 class Gap(NamedTuple):
@@ -37,10 +42,11 @@ class Fold:
         costs a tick nothing.
         """
         seq = upto if upto is not None else events[-1].seq if events else state.seq
-        values = folded_values(state, self.projections.values(), events) if events else {}
         if not state.parts.keys() >= self._parts.keys():
-            values = {**self._parts, **state.parts, **values}
-        return state.with_values(values, seq)
+            state = state.with_values({**self._parts, **state.parts}, state.seq)
+        return (
+            advance(state, self.projections.values(), events, seq) if events else state.with_values({}, seq)
+        )
 
     def dump(self, state: State) -> dict[str, str]:
         """Each projection's value as JSON text, by name."""
@@ -83,15 +89,27 @@ class CatchUp:
 
     def take(self, events: Sequence[Event]) -> None:
         """Fold events of the gap, in order, into those that lack them."""
-        self.state = self.state.with_values(folded_values(self.state, self._behind, events), self.state.seq)
+        self.state = advance(self.state, self._behind, events, self.state.seq)
 
 
-def folded_values(
-    state: State, some: Iterable[StateProjection[Any]], events: Sequence[Event]
-) -> dict[str, Any]:
-    """Fold the events into the projections that have their kinds; returns the new values by name."""
+def advance(state: State, some: Iterable[StateProjection[Any]], events: Sequence[Event], seq: int) -> State:
+    """The state at another row, with the events folded into those of the projections that have their kinds.
+
+    Survival needs none of a capability: one that raises is passed over from then on, and named in `broken`. What one of the
+    core's own raises is raised, since nothing could go on without it.
+    """
     kinds = {event.kind for event in events}
-    return {one.name: one.after(state.of(one), events) for one in some if not one.kinds.isdisjoint(kinds)}
+    values, broken = dict[str, Any](), dict(state.broken)
+    for one in some:
+        if one.name not in broken and not one.kinds.isdisjoint(kinds):
+            try:
+                values[one.name] = one.after(state.of(one), events)
+            except Exception as error:
+                if one.name in OWN:
+                    raise
+                broken[one.name] = one_line(describe_error(error))[:LONGEST_FAULT]
+    advanced = state.with_values(values, seq)
+    return advanced if len(broken) == len(state.broken) else replace(advanced, broken=broken)
 
 
 def _furthest(
@@ -104,6 +122,6 @@ def _furthest(
         if upto is None or checkpoint.head.seq <= upto:
             try:
                 return checkpoint.head.seq, projection.load(checkpoint.state)
-            except ValueError:
+            except Exception:  # noqa: BLE001 - whatever is wrong with it
                 continue  # a cache that can't be read is no cache
     return 0, projection.empty

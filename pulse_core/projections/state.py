@@ -154,7 +154,8 @@ class State:
     """The projections up to row `seq`, and after `provisional` more events that are not recorded yet.
 
     The core's own projections are fields, since every tick reads them; `parts` holds the values of the capabilities'
-    projections by name, which `of` returns with their type.
+    projections by name, which `of` returns with their type. broken: those of them that raised, with what: their values are
+    those of before, for good, and no checkpoint has them.
     """
 
     seq: int = 0
@@ -167,6 +168,7 @@ class State:
     engine: Engine = field(default_factory=Engine)
     parts: Mapping[str, Any] = field(default_factory=lambda: _NONE)
     provisional: int = 0
+    broken: Mapping[str, str] = field(default_factory=lambda: _NONE)
 
     def of(self, projection: StateProjection[T]) -> T:
         """The value of this projection; the empty one if nothing of its kinds has happened."""
@@ -196,7 +198,7 @@ class State:
         return replace(self, **own, parts=parts, seq=seq, provisional=provisional)
 
 
-OWN = frozenset(one.name for one in fields(State)) - {"seq", "parts", "provisional"}
+OWN = frozenset(one.name for one in fields(State)) - {"seq", "parts", "provisional", "broken"}
 """The names of the core's own projections."""
 
 CurrentState = Callable[[], State]

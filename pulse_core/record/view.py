@@ -119,6 +119,7 @@ async def save_checkpoints(log: EventLog, checkpoints: Checkpoints, state: State
         saved = {
             name: Checkpoint(one.version, head, await join_in_slices(encode_in_pieces(state.of(one))))
             for name, one in FOLD.projections.items()
+            if name not in state.broken  # an earlier one stays, from which a version that is mended can go on
         }
         await checkpoints.save(saved)
 

@@ -92,6 +92,7 @@ class Story:
         )
         self.events.append(told)
         self._state = FOLD(self._state, [told])
+        assert not self._state.broken, self._state.broken
         self.own = {name: _next_value(one, self.own[name], told) for name, one in self.projections.items()}
         return told
 

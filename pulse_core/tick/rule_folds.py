@@ -22,10 +22,12 @@ the snapshot knows of a settlement later than the one known when the effect was 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pulse_core.actions import ABOUT_RULES
+from pulse_core.composition import rules_in_force
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import NOBODY, LayerOutcome
@@ -35,6 +37,9 @@ from pulse_core.projections.state import Snapshot
 from pulse_core.rules import Rule, compose
 from pulse_core.rules.causes import cause_of_effect
 from pulse_core.rules.onion import Stopwatch, Trace, rule_name, without_survival_marks
+
+SLOW_US, MOST_SLOW = 1_000_000, 3
+"""A rule of a capability that takes so long holds up the daemon, and after so many times in a row it is left out."""
 
 Submit = Callable[[Sequence[Effect]], Awaitable[Collection[str]]]
 """Records effects; returns the keys of those that were recorded, when they are on disk. Raises LogUnavailable if they are
@@ -80,6 +85,7 @@ class RuleFolds:
         self._names = frozenset(map(rule_name, self.rules))
         self._answered: Snapshot | None = None
         self._again_us = 0
+        self._slow = Counter[str]()
 
     def whole_due_us(self, curr: Snapshot, is_woken: bool) -> int:
         """Microseconds until the whole onion may answer otherwise than at its last fold; is_woken: not by the timer."""
@@ -128,7 +134,9 @@ class RuleFolds:
 
         async def all_but_survival(prev: Snapshot, curr: Snapshot) -> Verdict:
             nonlocal answer
-            verdict = await compose(self.rules, heart, trace, clock)(prev, curr)
+            left_out = self.left_out
+            rules = [one for one in rules_in_force(self.rules, curr.state) if rule_name(one) not in left_out]
+            verdict = await compose(rules, heart, trace, clock)(prev, curr)
             answer = without_survival_marks(verdict, curr, self._names)
             return answer
 
@@ -145,7 +153,26 @@ class RuleFolds:
         self._again_us = answer.tick_ms * 1000
         if failed:
             raise failed[0]
-        return FoldOutcome(verdict, emitted, (*inner, *trace), faults_in(trace), whose)
+        return FoldOutcome(
+            verdict, emitted, (*inner, *trace), (*faults_in(trace), *self._slow_in(trace)), whose
+        )
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """The rules of capabilities that are asked no more, for as long as this daemon runs, and why."""
+        why = f"it held up the daemon for a second or more, {MOST_SLOW} times in a row"
+        return {name: why for name, times in self._slow.items() if times >= MOST_SLOW}
+
+    def _slow_in(self, trace: Trace) -> Iterator[EngineFault]:
+        """Faults of the rules of capabilities that held up the daemon in this fold: nobody can break them off."""
+        for one in trace:
+            if one.rule in self._names:
+                self._slow[one.rule] = self._slow[one.rule] + 1 if one.took_us >= SLOW_US else 0
+                if self._slow[one.rule]:
+                    more = "; it is asked no more" if one.rule in self.left_out else ""
+                    yield EngineFault(
+                        f"rule:{one.rule}", f"held up the daemon for {one.took_us / 1e6:.1f} s{more}"
+                    )
 
     async def _submitted(
         self, effects: Sequence[Effect], curr: Snapshot, whose: str = NOBODY

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, replace
 
 from pulse_core.actions import BLAST_RADIUS
-from pulse_core.composition import FOLD
+from pulse_core.composition import FOLD, set_aside
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event, Head
 from pulse_core.model.histogram import DurationHistogram
@@ -152,6 +152,7 @@ class Ticker:
         self._answers: list[asyncio.Future[None]] = []
         self._stopping = False
         self._keeping: asyncio.Future[str] | None = None
+        self._set_aside = set[str]()
         self._snapshot_bytes = TokenBucket(SNAPSHOT_BURST, SNAPSHOT_BYTES_A_SECOND)
 
     def resume(self, prev: Snapshot | None) -> None:
@@ -206,6 +207,8 @@ class Ticker:
         began = _now()
         curr = self._snapshot()
         answers, self._answers = self._answers, []
+        if curr.state.broken:
+            self._tell_set_aside(curr)
         folded = await self._fold(self.folding.reflex, self.prev or curr, curr)
         _resolve(answers)
         self.prev = curr
@@ -226,6 +229,13 @@ class Ticker:
         else:
             self._handed = (curr, record, storing)
             self._news.set()
+
+    def _tell_set_aside(self, curr: Snapshot) -> None:
+        """Report each capability that is set aside, once."""
+        for name, why in set_aside(curr.state).items():
+            if name not in self._set_aside:
+                self._set_aside.add(name)
+                self.failed(f"capability:{name}", f"it is set aside: {why}")
 
     def _snapshot(self) -> Snapshot:
         state = self.sources.current_state()

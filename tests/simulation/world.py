@@ -65,6 +65,8 @@ class World:
         self.remains: list[tuple[str, list[int]]] = []
         """The effects of which the remains were ended, and how often they had begun."""
         self._ids = 0
+        self.may_break = False
+        """Whether a capability may be set aside in this story."""
 
     def new_id(self) -> str:
         self._ids += 1
@@ -170,6 +172,7 @@ def simulate(story: Callable[[World], Awaitable[None]], settings: dict[str, Any]
 async def _told(story: Callable[[World], Awaitable[None]], world: World) -> None:
     try:
         await story(world)
+        assert world.may_break or not (world.daemon and world.daemon.parts.view().broken)
     finally:
         if world._life is not None and not world._life.done():
             await world.end()

@@ -87,6 +87,8 @@ def banners(standing: Standing) -> Iterator[Text]:
         yield Text(one_line(f" HELD BACK {words} "), style="black on yellow")
     for rule, fault in standing.get("raising", {}).items():
         yield Text(one_line(f" THE RULE {rule} RAISES {fault} "), style="black on yellow")
+    for capability, fault in standing.get("set_aside", {}).items():
+        yield Text(one_line(f" SET ASIDE {capability}: {fault} "), style="white on red")
     if shed := standing.get("shed"):
         words = f" REDUCED OPERATION (level {shed['level']}): {shed['evidence']} "
         yield Text(one_line(words), style="black on yellow")

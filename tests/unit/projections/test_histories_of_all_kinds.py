@@ -1,4 +1,5 @@
-"""Whatever was recorded, and fits its kind, can be folded: a projection that raises would end the daemon at each start."""
+"""Whatever was recorded, and fits its kind, can be folded: a projection that raises would end the daemon at each start, or
+set its capability aside."""
 
 from typing import Any
 
@@ -108,6 +109,7 @@ def histories_of_all_kinds(draw: st.DrawFn) -> list[Event]:
 @given(histories_of_all_kinds())
 def test_no_projection_raises_whatever_was_recorded(history: list[Event]) -> None:
     state = FOLD(FOLD.start, history)
+    assert not state.broken
     again = FOLD.load(FOLD.dump(state), state.seq)
     assert FOLD.dump(again) == FOLD.dump(state)
     fold = IncidentFold()
