@@ -82,7 +82,7 @@ class LogFiles:
         ):
             if (known := self._known.get(opened)) is None:
                 continue
-            is_new_link = self._path not in self._links and self._path.is_symlink()
+            is_new_link = self._path not in self._links and os.path.islink(self._path)
             try:
                 found = os.stat(file)
             except (FileNotFoundError, NotADirectoryError):
@@ -90,7 +90,7 @@ class LogFiles:
                     return f"{self._path} was replaced by a link to {there.database}"
                 return f"{name} was deleted or moved away"
             except OSError:
-                if name.is_symlink() and name not in self._links:
+                if os.path.islink(name) and name not in self._links:
                     return f"{name} was replaced by a link that leads nowhere"
                 continue  # that it can't be seen just now says nothing of it
             if (found.st_dev, found.st_ino) != known:

@@ -1,6 +1,7 @@
 """The log is deleted, replaced, cut or altered under its writer, or gone at the next start: nothing is lost unsaid."""
 
 import asyncio
+import errno
 import os
 import shutil
 import sqlite3
@@ -351,6 +352,24 @@ async def test_it_is_noticed_without_an_append_and_at_the_stop(home: HomeLayout,
         home.events.unlink()
     with closing(connect_readonly(home.saved_log)) as saved:
         assert saved.execute("SELECT count(*) FROM event").fetchone() == (2,)
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ESTALE, errno.ENOMEM, errno.EACCES])
+async def test_a_log_that_cannot_be_seen_just_now_is_written_on(
+    open_log: Open, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    def fail(path: object, **_: object) -> None:
+        raise OSError(code, os.strerror(code), path)
+
+    async with open_log() as log:
+        await log.append(*numbered(1))
+        await asyncio.sleep(LOOK_INTERVAL)
+        with monkeypatch.context() as blind:
+            for name in ("stat", "lstat"):
+                blind.setattr(os, name, fail)
+            await log.append(*numbered(2))
+        await log.check()
+        assert await whys(log) == ["1", "2"]
 
 
 async def test_a_wal_that_somebody_had_moved_into_the_database_is_no_alarm(
