@@ -449,17 +449,19 @@ class LinuxProcessTable:
             self._handles[found] = None
             end.add_done_callback(lambda _: self._report(found))
             return
+        handle = None
         try:
-            handle = open_pidfd(found)
+            if (handle := open_pidfd(found)) is not None:
+                loop.add_reader(handle, self._report, found)
         except OSError as error:
             # The next look is the safety net, and tries again; losing this one would be worse.
             LOG.warning("cannot hold process %d by a pidfd: %s", found.pid, error.strerror)
+            if handle is not None:
+                os.close(handle)
             return
         self._handles[found] = handle
         if handle is None:
             loop.call_soon(self._report, found)
-        else:
-            loop.add_reader(handle, self._report, found)
 
     def _report(self, found: ProcessId) -> None:
         if found not in self._handles:  # it was released after the call was due

@@ -289,14 +289,17 @@ class Spawner:
 
     def _adopt(self, found: ProcessId, effect: str | None) -> _Child:
         """Wait for a new child, and reap it when it dies."""
-        try:
-            handle = os.pidfd_open(found.pid)
-        except OSError as error:
-            raise _unwatched(found.pid, error) from error
         loop = asyncio.get_running_loop()
-        child = _Child(found, handle, loop.create_future(), time.monotonic(), effect)
+        with ExitStack() as opened:
+            try:
+                handle = os.pidfd_open(found.pid)
+                opened.callback(os.close, handle)
+                child = _Child(found, handle, loop.create_future(), time.monotonic(), effect)
+                loop.add_reader(handle, self._died, child)
+            except OSError as error:
+                raise _unwatched(found.pid, error) from error
+            opened.pop_all()
         self._children[found.pid] = child
-        loop.add_reader(handle, self._died, child)
         return child
 
     def _died(self, child: _Child) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.host import outputs
-from pulse_adapters.host.spawner import CommandTimedOut, Spawner
+from pulse_adapters.host.spawner import CommandTimedOut, Spawner, launch
 from pulse_adapters.workers import process_tree
 from pulse_adapters.workers.proc import command_line, has_marker, is_alive, live_processes, read_stat, send
 from pulse_core.model.errors import NotStartable, PulseError
@@ -73,6 +73,29 @@ async def test_a_start_that_finds_no_descriptor_to_watch_it_leaves_no_process(
         with pytest.raises(PulseError, match="cannot keep watch over a new process: Too many open files"):
             await spawner.start(["sleep", "1000"], output=log)
     assert os.WTERMSIG(os.waitpid(pids[0], 0)[1]) == signal.SIGKILL
+
+
+async def test_a_start_that_the_loop_cannot_watch_leaves_no_process(
+    spawner: Spawner, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the kernel has no memory for it, or a user has as many as `fs.epoll.max_user_watches` allows."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def launched(*words: Any, **more: Any) -> ProcessId:
+        found.append(launch(*words, **more))
+        return found[-1]
+
+    found, before = list[ProcessId](), len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr("pulse_adapters.host.spawner.launch", launched)
+    with monkeypatch.context() as here:
+        here.setattr(asyncio.get_running_loop(), "add_reader", full)
+        with pytest.raises(PulseError, match="cannot keep watch over a new process: No space left"):
+            await spawner.start(["sleep", "1000"], output=log)
+    assert os.WTERMSIG(os.waitpid(found[0].pid, 0)[1]) == signal.SIGKILL
+    assert not spawner.reaps(found[0].pid)
+    await until(lambda: len(os.listdir("/proc/self/fd")) == before)
 
 
 def is_said(log: Path, word: str) -> bool:

@@ -1,9 +1,11 @@
 """Looking for real processes and holding on to them."""
 
 import asyncio
+import errno
 import os
 import shlex
 import socket
+import subprocess
 import sys
 import time
 import uuid
@@ -80,6 +82,29 @@ async def test_a_child_that_is_held_takes_no_descriptor_more(
     os.kill(children[0].pid, 9)
     await until(lambda: dead)
     assert dead == children[:1]
+
+
+async def test_who_the_loop_cannot_watch_is_held_at_the_next_look(
+    table: LinuxProcessTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    dead: list[ProcessId] = []
+    other = subprocess.Popen(["sleep", "1000"])
+    try:
+        stat = read_stat(other.pid)
+        assert stat
+        found, before = ProcessId(other.pid, stat.started), len(os.listdir("/proc/self/fd"))
+        with monkeypatch.context() as here:
+            here.setattr(asyncio.get_running_loop(), "add_reader", full)
+            table.hold([found], dead.append)
+        assert len(os.listdir("/proc/self/fd")) == before
+        table.hold([found], dead.append)
+    finally:
+        other.kill()
+    await until(lambda: dead == [found])
+    other.wait(timeout=60)
 
 
 async def test_who_was_dead_before_is_told_soon(table: LinuxProcessTable) -> None:
