@@ -49,9 +49,11 @@ LINES = 50
 """Lines of a file that one message has, of all rules together."""
 COST = 20_000
 """What the lines of all logs may cost in a minute: less than the daemon records in that time, or it would fall behind."""
-UNRECORDED, ALL_UNRECORDED = 600, 6_000
+UNRECORDED, ALL_UNRECORDED = 1_000, 6_000
 """What may be sent of one source, and of all, before it is recorded: lines at their cost, and one for each message. With
-more of all under way, each source has one message."""
+more of all under way, each source has one message. Of one it is three times what the daemon announces at once, or it would
+have none left to hurry for when that is recorded. No message is as large: behind one that is, none would come that has it
+recorded."""
 
 Send = Callable[[Mapping[str, Any]], None]
 

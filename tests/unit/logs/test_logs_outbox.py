@@ -16,6 +16,7 @@ from pulse_adapters.logs.tail import (
     Outbox,
 )
 from pulse_core.ports.logs import line_cost
+from pulse_core.watch.error_log import MAX_COST
 
 
 class Log:
@@ -190,6 +191,15 @@ def test_nobody_waits_for_the_record_of_what_a_louder_log_has_said() -> None:
     desk.outbox.recorded([loud.name])
     desk.outbox.flush(now + 2 * GAP)
     assert len(desk.lines(loud)) == before + LINES
+
+
+def test_a_flood_has_more_on_its_way_than_is_announced_twice_and_than_its_largest_message() -> None:
+    desk, log, long = Desk(100_000), Log(), f"E{'x' * 2_000}\n"
+    desk.outbox.add(log, (long * (LINES - 1)).encode(), 100.0)
+    desk.outbox.add(log, (long * 1_000).encode(), 100.0)
+    desk.outbox.flush(101.0)
+    assert 1 + sum(map(line_cost, desk.lines())) < UNRECORDED
+    assert UNRECORDED > 3 * (MAX_COST + MAX_COST // LINES)
 
 
 def test_while_much_of_many_logs_is_not_recorded_each_has_one_message() -> None:
