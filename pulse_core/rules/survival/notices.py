@@ -39,19 +39,20 @@ def notify_unless_told(
     news: Moment | None = None,
     printed: str = "",
     severity: str = "",
+    was_well: bool = False,
 ) -> tuple[Effect, ...]:
     """A notice, unless one about this topic was sent and no reminder is due yet.
 
     keys: the watchers whose newest samples are the notice's evidence; news: since when there is something new, so
     that a notice is sent again if the last one is older; printed: what a process printed, under its heading;
-    severity: if not that of the topic.
+    severity: if not that of the topic; was_well: whether it was well since the last one, though not for long enough.
     """
     told = curr.notices[topic_text(topic)]
     later = told is not None and news is not None and curr.now.since(told.last) > curr.now.since(news)
     if told is not None and not told.over and not later:
         if is_known(topic_text(topic), curr):
             return ()
-        title = f"still: {title}"
+        title = f"{'again' if was_well else 'still'}: {title}"
     return (_notice(topic, title, text, curr, keys, severity or severity_of(topic), printed),)
 
 

@@ -18,6 +18,7 @@ from pulse_core.model.names import RESTART_PROCESS, STOP_PROCESS
 from pulse_core.model.text import count, quoted, with_port_holder
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.effects import Phase
+from pulse_core.projections.notices import Notice
 from pulse_core.projections.processes import (
     STAYED_US,
     Intent,
@@ -180,7 +181,11 @@ def still_down_notice(process: ProcessSettings, status: ProcessStatus, curr: Sna
             is_latest = history.starting is None
             heading = "It printed last:" if is_latest else "Before it was restarted it had printed:"
             printed = f"{heading}\n{quoted(history.printed)}"
-        return Verdict(notify_unless_told(topic, title, text, curr, WATCHER, news=began, printed=printed))
+        was_up = _was_healthy_after(curr.notices[topic], process.restart, history)
+        notice = notify_unless_told(
+            topic, title, text, curr, WATCHER, news=began, printed=printed, was_well=was_up
+        )
+        return Verdict(notice)
     if status.state is not ProcessState.UP or history.up is None or not is_told(topic, curr):
         return Verdict()
     age, restart = curr.now.since(history.up), process.restart
@@ -190,6 +195,15 @@ def still_down_notice(process: ProcessSettings, status: ProcessStatus, curr: Sna
         return Verdict().after_wait(left)
     text = f"{name} is up for {duration_text(age)}, since {utc_text(history.up.at)}"
     return Verdict(notify_over(topic, title, text, curr, WATCHER))
+
+
+def _was_healthy_after(told: Notice | None, restart: RestartSettings, history: ProcessHistory) -> bool:
+    """Whether a restart since this notice made it healthy; it has died again since then."""
+    later = [told is not None and one.moment.since(told.last) > 0 for one in history.recent]
+    lives = [*(one.lived_us for one in history.recent[1:]), history.lived_us]
+    return any(
+        is_later and lived >= restart.healthy_after for is_later, lived in zip(later, lives, strict=False)
+    )
 
 
 def still_up_notice(process: ProcessSettings, status: ProcessStatus, curr: Snapshot) -> Verdict:

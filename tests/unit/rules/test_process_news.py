@@ -76,6 +76,28 @@ def test_who_was_told_that_it_stays_down_is_reminded() -> None:
     assert told(story) == ["still: gateway stays down"]
 
 
+@pytest.mark.parametrize(
+    ("lived", "title"), [("5m", "again: gateway stays down"), ("1s", "still: gateway stays down")]
+)
+def test_a_reminder_of_one_that_was_up_for_a_while_does_not_say_that_it_is_still_down(
+    lived: str, title: str
+) -> None:
+    story, said = guarded(within="5h"), list[str]()
+    for number in range(12):
+        die(story, healthy=number > 0 and lived == "5m")
+        for _ in range(200):
+            story.after("1m").tick()
+            if told(story):
+                said += told(story)
+                story.acked(DOWN)
+            if any(effect.action == "restart-process" for effect in story.emitted):
+                break
+        story.acked(RESTART, pid=number + 2, started=number + 2)
+        come_up(story)
+        story.after(lived)
+    assert (said[0], {*said[1:]}) == ("gateway stays down", {title})
+
+
 def test_of_what_is_taken_out_of_the_settings_it_is_told_that_nobody_looks() -> None:
     story = flapping()
     story.settings = story.settings.model_copy(update={"process": ()})
