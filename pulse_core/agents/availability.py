@@ -8,6 +8,7 @@ from pulse_core.agents.settings import GENERAL, AgentSettings, agents_of
 from pulse_core.model.backoff import Backoff
 from pulse_core.model.durations import duration_text
 from pulse_core.model.moment import Moment
+from pulse_core.model.text import count
 from pulse_core.projections.state import Snapshot, State
 from pulse_core.settings.settings import Settings
 from pulse_core.tasks.stats import STATS
@@ -54,7 +55,7 @@ def unavailable(agent: AgentSettings, curr: Snapshot, budgets: Budgets | None = 
         return f"set aside until it is resumed: {why}"
     if left := pause_left(agent.name, curr.state, curr.settings, curr.now):
         failures = curr.of(STATS)[agent.name].consecutive_failures
-        return f"set aside for {duration_text(left)} after {failures} failures in a row"
+        return f"set aside for {duration_text(left)} after {count(failures, 'failure')} in a row"
     left, which = (budgets or Budgets(curr)).near(agent)
     return f"at or near {which} a day for at most another {duration_text(left)}" if left else ""
 
@@ -67,7 +68,7 @@ def failing_agents(state: State, settings: Settings, now: Moment) -> dict[str, s
             found[CONDITION + name] = f"{aside[name]}; once that is mended, upulse agents doctor has it go on"
         elif pause_left(name, state, settings, now) is not None:
             pause = duration_text(_pause(failures := stats[name].consecutive_failures, settings))
-            found[CONDITION + name] = f"{failures} failures in a row, which set it aside for {pause}"
+            found[CONDITION + name] = f"{count(failures, 'failure')} in a row, which set it aside for {pause}"
     return found
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from pulse_core.model.backoff import Backoff, Restarts
 from pulse_core.model.json_types import Json
+from pulse_core.model.text import count
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.ports.engine import (
     ActionHost,
@@ -96,7 +97,7 @@ class Quarantine:
         }
         for rule, times in self.errors.items():
             if times >= errors:
-                found[rule] = f"it failed in {times} ticks in a row"
+                found[rule] = f"it failed in {count(times, 'tick')} in a row"
         return found
 
 

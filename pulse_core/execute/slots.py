@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from pulse_core.composition import ACTIONS
+from pulse_core.model.text import count
 from pulse_core.model.text_cache import cached_by_text
 from pulse_core.ports.executor import Slot
 from pulse_core.projections.effects import Source, decode_plain_effect, source_of
@@ -98,7 +99,7 @@ class Slots:
 
     def __str__(self) -> str:
         """Who holds the slots, most first: `note 24 of rules, run-command 8, 2 of survival`."""
-        held = [(who, count) for who, count in self._count.most_common() if count and who.action != Slot.NONE]
+        held = [(who, n) for who, n in self._count.most_common() if n and who.action != Slot.NONE]
         whose = {source: "" if source is Source.PEOPLE else f" of {source}" for source in Source}
-        words = [f"{who.action} {count}{whose[who.source]}".lstrip() for who, count in held[:TOLD]]
-        return ", ".join([*words, f"{len(held) - TOLD} others"] if len(held) > TOLD else words)
+        words = [f"{who.action} {n}{whose[who.source]}".lstrip() for who, n in held[:TOLD]]
+        return ", ".join([*words, count(len(held) - TOLD, "other")] if len(held) > TOLD else words)

@@ -6,6 +6,7 @@ from pulse_core.llm.endpoint import DOWN, PREFIX, excuse_for, name_of, process_o
 from pulse_core.llm.settings import LlmSettings, endpoints_of
 from pulse_core.model.json_types import Json
 from pulse_core.model.names import RESTART_PROCESS
+from pulse_core.model.text import count
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.conditions import Condition
 from pulse_core.projections.state import Snapshot
@@ -64,7 +65,7 @@ def plan_endpoint(llm: LlmSettings, condition: Condition, curr: Snapshot) -> Res
     if not (seen := counted_answers(llm, curr)).get("proven"):
         failed, words = bool(tried) and not tried[-1].worked, "it answered when it was asked last"
         if not seen.get("ok"):
-            words = f"{seen.get('failures', 0)} of the {llm.evidence} questions in a row that are needed have failed"
+            words = f"{seen.get('failures', 0)} of {count(llm.evidence, 'question')} in a row, which it takes, failed"
             words += f" since it last answered or {process.name} was started"
         return RestartPlan(f"held back: {words}", tell=failed)
     return plan_restart(process, name_of(llm), condition, curr)

@@ -41,7 +41,7 @@ from pulse_core.model.event import Draft, Event, Head
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import US_PER_SECOND, Moment, local_text
 from pulse_core.model.payload import encode
-from pulse_core.model.text import count_kinds
+from pulse_core.model.text import count, count_kinds
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.log import EventLog, Listener
 from pulse_core.ports.loops import coalesced, wait_within
@@ -249,7 +249,7 @@ class Journal:
             words = f"could not be written from {refused} to {until}; {held} events were held"
             if self._held.left_out:
                 some = count_kinds(self._held.left_out)
-                words += f", and for want of room these were left out: {some} (with {self._held.lines} lines)"
+                words += f", and for want of room these were left out: {some} (with {count(self._held.lines, 'line')})"
                 self._held.reset_counts()
             self.recovered(words)
         if self.is_standing:

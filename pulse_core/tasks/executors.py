@@ -81,10 +81,9 @@ class ReleaseTask(RecordingExecutor):
         task = self.task(params.task)
         if task.token != params.token or task.lease_left(event.moment):  # its holder may have come back
             return Result({"already": True})
-        most = SETTINGS.of(self.context.settings()).attempts
         ended: Payload = TaskReleased(token=params.token, why=params.why, expired=True)
-        if task.attempts >= most:
-            ended = TaskFailed(token=params.token, error=f"{params.why}; {task.attempts} attempts failed")
+        if task.attempts >= SETTINGS.of(self.context.settings()).attempts:
+            ended = TaskFailed(token=params.token, error=f"{params.why}; attempts: {task.attempts}")
         await self.record(ended, params.task, event)
         return Result()
 

@@ -146,7 +146,7 @@ def _notice_of_others(names: Sequence[str], curr: Snapshot) -> Sequence[Effect]:
     title = f"lines in {count(len(names), 'more log')}"
     if not names:
         return notify_over(OTHERS, title, "each log with lines is told of by itself again", curr, WATCHER)
-    shown = "\n".join([*names[:SHOWN], *([f"and {len(names) - SHOWN} others"] if len(names) > SHOWN else [])])
+    shown = "\n".join([*names[:SHOWN], *_rest(names)])
     return notify_unless_told(OTHERS, title, shown, curr, WATCHER)
 
 
@@ -182,8 +182,13 @@ def _shown(lines: Sequence[SimilarLines]) -> Iterator[str]:
     worst = sorted(lines, key=lambda one: rank(one.severity))[::-1]
     for one in worst[:SHOWN]:
         yield f"{one.line[:LINE]}{f' ({one.number} times)' if one.number > 1 else ''}"
-    if len(worst) > SHOWN:
-        yield f"and {len(worst) - SHOWN} others"
+    yield from _rest(worst)
+
+
+def _rest(told: Sequence[object]) -> Iterator[str]:
+    """How many there are beyond those that are shown."""
+    if (rest := len(told) - SHOWN) > 0:
+        yield f"and {count(rest, 'other')}"
 
 
 # Causes

@@ -54,9 +54,9 @@ def rollback_reason(curr: Snapshot) -> str:
         return ""
     promoted, watch_us = engine.promoted, engine.watch_us
     if (errors := _count_within(watch_us, promoted, engine.errors)) >= bounds.errors:
-        return f"its rules and projections raised at least {errors} errors while it was watched"
+        return f"its rules and projections raised at least {count(errors, 'error')} while it was watched"
     if (breakdowns := _count_within(watch_us, promoted, engine.breakdowns)) >= bounds.breakdowns:
-        return f"its watchers, executors or hosts broke down at least {breakdowns} times while it was watched"
+        return f"its watchers, executors or hosts broke down at least {count(breakdowns, 'time')} while it was watched"
     return ""
 
 

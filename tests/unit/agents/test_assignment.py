@@ -145,6 +145,8 @@ def test_who_is_paused_or_set_aside_gets_nothing_and_on_trial_one_task() -> None
     assert len(given_to(seen(many, tasks, failed(0, 2)))) == 2
     (first, _) = words(seen(many, tasks, failed(0.1)))
     assert first == "task_000001 goes to nobody: ada is set aside for 4 min after 3 failures in a row"
+    (once, _) = words(seen(many, tasks, failed(0.1, 1), failures=1))
+    assert once.endswith("set aside for 4 min after 1 failure in a row")
     assert len(given_to(seen(many, tasks, failed(0.2)))) == 1
     assert given_to(seen(many, tasks, failed(0.2, 4))) == {}
     resumed = AgentRuns(resumed={"ada": NOW})

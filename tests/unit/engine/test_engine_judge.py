@@ -25,6 +25,7 @@ def test_errors_in_a_row_are_too_many_and_one_good_tick_forgives_them() -> None:
     judge = seen(Quarantine(), 5, BAD)
     assert judge.verdicts(5) == {"bad": "it failed in 5 ticks in a row"}
     assert judge.verdicts(6) == {}
+    assert seen(Quarantine(), 1, BAD).verdicts(1) == {"bad": "it failed in 1 tick in a row"}
     seen(judge, 1)
     assert seen(judge, 4, BAD).verdicts(5) == {}
 

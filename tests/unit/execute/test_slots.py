@@ -79,6 +79,7 @@ def test_of_many_holders_the_largest_are_told_of() -> None:
     many = [(holder_of(f"beep-{number}", source=Source.PEOPLE), 1) for number in range(12)]
     assert str(held(Slots(lambda: 32), (COMMAND, 2), *many)).startswith("run-command 2 of rules, beep-0 1, ")
     assert str(held(Slots(lambda: 32), *many)).endswith("beep-9 1, 2 others")
+    assert str(held(Slots(lambda: 32), *many[1:])).endswith("beep-9 1, beep-10 1, 1 other")
 
 
 def test_a_lower_number_of_slots_counts_at_once() -> None:

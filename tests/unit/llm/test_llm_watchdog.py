@@ -114,7 +114,7 @@ def test_what_a_restart_does_not_mend_is_told_and_not_restarted(state: str) -> N
 # Evidence
 
 
-FEW = " of the 3 questions in a row that are needed have failed since it last answered or litellm was started"
+FEW = " of 3 questions in a row, which it takes, failed since it last answered or litellm was started"
 
 
 @pytest.mark.parametrize(

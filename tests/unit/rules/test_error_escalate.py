@@ -141,6 +141,8 @@ def test_the_worst_lines_are_shown_first_and_not_too_many() -> None:
     assert shown[0] == "CRITICAL"
     assert shown[1] == "warning grey"
     assert shown[-1] == "and 3 others"
+    tick(say(told := story(), *(f"warning {word}" for word in words[:6]), severity="warning"))
+    assert str(told.emitted[0].params["text"]).endswith("\nand 1 other")
     assert len(shown) == 6
 
 

@@ -334,7 +334,7 @@ def test_a_task_whose_claims_end_again_and_again_waits_for_a_person() -> None:
             await claim(world, lease_us=1_000_000)
             await asyncio.sleep(2)
         assert (task(world).status, task(world).attempts) == (Status.FAILED, 2)
-        assert "ada has said nothing for 1 s; 2 attempts failed" in world.events("task-failed")[0].data
+        assert "ada has said nothing for 1 s; attempts: 2" in world.events("task-failed")[0].data
         await say(world, "task-retried")
         assert (task(world).status, task(world).attempts) == (Status.PENDING, 0)
 
