@@ -75,7 +75,7 @@ def runs_json(curr: Snapshot) -> list[Mapping[str, Any]]:
 
 def status_lines(curr: Snapshot) -> Iterator[str]:
     """How many work, and who gets nothing, if there are agents."""
-    agents, live = AGENTS.of(curr.settings), curr.of(RUNS).live
+    agents, live = AGENTS.of(curr.settings), [run for run in curr.of(RUNS).live if not run.paused]
     if kept := curr.of(RUNS).kept:
         yield f"worktrees {count(len(kept), 'worktree')} of tasks that have ended: upulse agents worktrees"
     if agents:

@@ -890,6 +890,8 @@ def test_a_run_that_gets_nowhere_is_held_then_ended_and_a_person_decides(
         await asyncio.sleep(2)
         assert scene.programs.paused == {run.id}
         assert scene.run.held == words
+        assert scene.world.daemon is not None
+        assert scene.world.daemon.report()["capabilities"]["agents"] == ["agents    1, 0 at work on 0 tasks"]
         topic = f"notify:agent-run:{ONE}"
         (notice,) = scene.world.events("effect", subject=topic)
         assert f"ada: {words}; it is stopped after 10 min, unless a person has it go on" in notice.data
