@@ -103,6 +103,7 @@ def hint(name: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches  # every child process imports this module, and few need it
 
     names = sorted(known)
-    if near := get_close_matches(name, names[:MOST_NAMES], n=1, cutoff=0.6):
+    longer = [one for one in names if name and one.startswith(name)]
+    if near := longer or get_close_matches(name, names[:MOST_NAMES], n=1, cutoff=0.6):
         return f" (did you mean {near[0]!r}?)"
     return f" (there are: {listed(names, SHOWN_NAMES)})" if names else ""
