@@ -198,11 +198,11 @@ def demand_room(place: Path, needed: int, files: int, what: str) -> None:
     free = found.f_bavail * found.f_frsize
     if free < needed:
         raise PulseError(
-            f"{what} needs {format_size(needed)}, and {place} has {format_size(free)}; make room there"
+            f"{what} may need {format_size(needed)}, and {place} has {format_size(free)}; make room there"
         )
     if found.f_files and found.f_favail < files + INODES:
         raise PulseError(
-            f"{what} needs {files + INODES} files, and {place} can take {found.f_favail}; make room there"
+            f"{what} may need {files + INODES} files, and {place} can take {found.f_favail}; make room there"
         )
 
 

@@ -98,7 +98,7 @@ class HomeBackups:
             raise Damaged(_HELD.sub(str(path), str(error))) from error
         except OSError as error:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            room = f"there is no room left; about {format_size(needed)} are needed"
+            room = f"there is no room left; up to {format_size(needed)} may be needed"
             words = room if full else f"{_HELD.sub(str(path), str(error.filename or path))}: {error.strerror}"
             raise PulseError(f"no backup was made at {path}: {words}") from error
         remember_backup(home, path, manifest)
