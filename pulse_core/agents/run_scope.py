@@ -10,7 +10,7 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
 from pulse_core.projections.state import State
 from pulse_core.tasks.admission import known_task
-from pulse_core.tasks.events import TaskCreated, TaskFailed, TaskReleased, TaskResultRefused
+from pulse_core.tasks.events import TaskCreated, TaskFailed, TaskResultRefused
 from pulse_core.tasks.listing import task_json
 from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.task import COMMANDS, HELD_BY_TOKEN
@@ -53,11 +53,8 @@ class RunScope:
             may = ", ".join(sorted(COMMANDS[kind] for kind in HELD_BY_TOKEN & COMMANDS.keys()))
             may = f"a run may say upulse task {may} of {self.task}, and that it failed, and add parts of it"
             raise Refused(f"{may}; nothing else")
-        is_last = known_task(self.task, tasks).attempts >= self.attempts
-        if is_last and isinstance(payload, TaskReleased):
-            payload = TaskFailed(token=self.token, error=payload.why or "it gave the task back")
-        elif isinstance(payload, TaskFailed):  # whether it counts Pulse alone says
-            retry = None if is_last else payload.retry_us
+        if isinstance(payload, TaskFailed):  # whether it counts Pulse alone says
+            retry = None if known_task(self.task, tasks).attempts >= self.attempts else payload.retry_us
             payload = TaskFailed(token=self.token, error=payload.error, retry_us=retry)
         return replace(draft, payload=payload.model_copy(update={"token": self.token}), data="")
 

@@ -42,8 +42,10 @@ async def close_done_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verd
 
 async def tell_stuck_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """Tell people of each task that goes on only when one of them has decided about it, and when that is over."""
-    stuck = (one for one in curr.of(TASKS).tasks.values() if one.status in (Status.FAILED, Status.BLOCKED))
-    news = {one.id: f"{one.title}: {one.error}; upulse task retry {one.id}" for one in stuck}
+    tasks, most = curr.of(TASKS).tasks.values(), SETTINGS.of(curr.settings).attempts
+    spent = {one.id for one in tasks if one.status is Status.PENDING and one.attempts >= most}
+    stuck = (one for one in tasks if one.status in (Status.FAILED, Status.BLOCKED) or one.id in spent)
+    news = {one.id: f"{one.title}: {one.error or 'given back'}; upulse task retry {one.id}" for one in stuck}
     over = "it goes on, or nobody waits for it any more"
     return told_while(await inner(prev, curr), curr, "task:", news, "{} waits for a person".format, over)
 

@@ -39,6 +39,7 @@ MOVES: Mapping[Status, Mapping[str, Status | None]] = {
         events.TaskAssigned.kind: Status.ASSIGNED,
         events.TaskExecuting.kind: Status.EXECUTING,
         events.TaskBlocked.kind: Status.BLOCKED,
+        events.TaskRetried.kind: Status.PENDING,
         **_UNHELD,
     },
     Status.ASSIGNED: {

@@ -64,7 +64,12 @@ BY_HOLDER: Mapping[str, tuple[str, str, dict[str, Any]]] = {
 }
 BY_PERSON: Mapping[str, tuple[str, frozenset[str], str, dict[str, Any]]] = {
     "close": ("task-closed", (OPEN - {"executing"}) | {"given-up"}, "closed", {}),
-    "retry": ("task-retried", frozenset({"acked", "failed", "blocked", "given-up"}), "pending", {}),
+    "retry": (
+        "task-retried",
+        frozenset({"pending", "acked", "failed", "blocked", "given-up"}),
+        "pending",
+        {},
+    ),
     "assign ada": ("task-assigned", frozenset({"pending", "assigned"}), "assigned", {"agent": "ada"}),
     "assign bob": ("task-assigned", frozenset({"pending", "assigned"}), "assigned", {"agent": "bob"}),
     "block": ("task-blocked", frozenset({"pending", "assigned", "executing"}), "blocked", {"why": "so"}),

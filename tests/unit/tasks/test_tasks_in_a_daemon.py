@@ -102,10 +102,10 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     (
         "task-acked",
         {"token": 1},
-        "is over: it is pending; possible: upulse task assign, block, claim, close, deps, give-up, move",
+        "is over: it is pending; possible: upulse task assign, block, claim, close, deps, give-up, move, retry",
     ),
     ("task-heartbeat", {"token": 7}, "the claim 7 of task_000001 is over: it is pending"),
-    ("task-retried", {}, "retry is not possible; possible: upulse task assign, block"),
+    ("task-released", {}, "release is not possible; possible: upulse task assign, block"),
     ("task-executing", {"agent": "eve", "lease_us": 1}, "eve is no member of app"),
     ("task-moved", {"column": "Nowhere"}, "no column 'Nowhere'; it has Backlog, Ready, In progress, Review"),
     ("task-blockers-set", {"blockers": [ONE]}, f"{ONE} would wait for itself"),
@@ -164,7 +164,12 @@ def test_there_are_no_more_open_tasks_than_the_settings_say() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "data"), [("task-failed", {"error": "no such file"}), ("task-blocked", {"why": "no such file"})]
+    ("kind", "data"),
+    [
+        ("task-failed", {"error": "no such file"}),
+        ("task-blocked", {"why": "no such file"}),
+        ("task-released", {"why": "no such file"}),
+    ],
 )
 def test_a_task_that_waits_for_a_person_is_told_once_and_when_that_is_over(
     kind: str, data: dict[str, Any]
@@ -188,7 +193,7 @@ def test_a_task_that_waits_for_a_person_is_told_once_and_when_that_is_over(
         await asyncio.sleep(1)
         assert len(notices(world)) == 3
 
-    told(story)
+    told(story, tasks={"attempts": 1})
 
 
 def notices(world: World) -> list[dict[str, Any]]:
