@@ -94,6 +94,7 @@ def written() -> Iterator[Written]:
 WRITTEN = list(written())
 
 
+@pytest.mark.wall_clock
 @pytest.mark.parametrize("one", WRITTEN, ids=[one.place for one in WRITTEN])
 def test_a_regular_expression_takes_linear_time(one: Written) -> None:
     compiled = re.compile(one.pattern, one.flags)
@@ -119,6 +120,7 @@ def test_a_slow_expression_would_be_found(pattern: str) -> None:
     assert slow_text(lambda text: [*re.finditer(pattern, text)], pattern)
 
 
+@pytest.mark.wall_clock
 @pytest.mark.parametrize("text", SLOW)
 def test_what_is_made_of_text_of_others_takes_linear_time(text: str) -> None:
     env = {"API_TOKEN": "a" * 20, "URL": "a://a:a@a"}
