@@ -1,0 +1,33 @@
+"""What `upulse task show` says of a task's story."""
+
+import pytest
+from rich.console import Group
+
+from upulse_cli.capabilities.tasks.views import task_page
+
+
+@pytest.mark.parametrize(
+    ("said", "result", "words"),
+    [("task-released", "", "task-released"), ("task-acked", "all is well", "task-acked all is well")],
+)
+def test_what_was_refused_is_named(said: str, result: str, words: str) -> None:
+    data = {"token": 1, "said": said, "result": result}
+    event = {"at": "2026-11-29T12:00:00Z", "kind": "task-result-refused", "actor": "ada", "data": data}
+    told: dict[str, object] = {
+        "title": "mend it",
+        "prompt": "",
+        "result": "",
+        "data": {},
+        "held": None,
+        "events": [event],
+    }
+    page = task_page(MissingNothing(told))
+    assert isinstance(page, Group)
+    assert str(page.renderables[-1]).endswith(f"task-result-refused ada  {words}")
+
+
+class MissingNothing(dict[str, object]):
+    """A task of which nothing else is known."""
+
+    def __missing__(self, name: str) -> None:
+        return None
