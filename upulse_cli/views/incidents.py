@@ -76,7 +76,10 @@ def lines(told: Mapping[str, Any], is_present: bool = True) -> Iterator[str]:
     if told["ended_by"]:
         yield told["ended_by"]
     elif told["helped"] is not None:
-        without = "recovered after a request" if told["requests"] else "recovered, not by what Pulse did"
+        by_whom = "" if told["about"] == "process" else "; whether that helped is not known"
+        without = (
+            f"recovered after a request{by_whom}" if told["requests"] else "recovered, not by what Pulse did"
+        )
         by_itself = without if told["ended"] else f"not recovered {'yet' if is_present else LAST_RUN}"
         yield "recovered" if told["helped"] else by_itself
     elif (

@@ -437,7 +437,10 @@ def test_what_a_person_requested_of_the_process_that_answers_a_condition_is_part
     assert [*lines(one)][-1] == "recovered"
     stop = STOP.model_copy(update={"why": "disks"})
     (one,) = told_of(*rows, (3, stop, "web", PERSON), (4, AGAIN, "other", PERSON), over)
-    assert [*lines(one)][-2:] == ["ada requested a stop of web: disks", "recovered after a request"]
+    assert [*lines(one)][-2:] == [
+        "ada requested a stop of web: disks",
+        "recovered after a request; whether that helped is not known",
+    ]
     (one,) = told_of(*rows, (3, stop, "web", PERSON), (4, restart, restart.key), (5, ACKED, "#5"), over)
     assert [*lines(one)][-1] == "recovered"
 
