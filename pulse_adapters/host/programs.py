@@ -61,7 +61,7 @@ class LifePrograms:
                 cwd=program.cwd,
                 env={**program.env, EFFECT_MARK: effect},
                 output=Path(program.output),
-                stdin=Path(program.stdin),
+                stdin=None if program.stdin == os.devnull else Path(program.stdin),
                 user=user,
                 inherits=False,
                 status=Path(program.status) if program.status else None,
