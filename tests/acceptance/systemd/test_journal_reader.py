@@ -44,6 +44,7 @@ def take():
             lines = [line for hits in message.hits for line in hits.lines]
             write(lines=lines, count=sum(hits.number for hits in message.hits), at=now,
                   places={message.source: message.place})
+            reader.recorded([message.source])
         else:
             write(places=message.places, dropped=message.dropped)
 
