@@ -87,8 +87,10 @@ def connect_readonly(path: Path) -> sqlite3.Connection:
     try:
         return _connect(path, way)
     except sqlite3.OperationalError as error:
-        # Without room or inodes: a -shm that can't be made as a whole, or anew, so nobody has the database open.
         _, wal, shm = files_of(path)
+        if way is ReadMode.BESIDE and not _is_open(shm, by_others=True):
+            return connect_readonly(path)  # the last one who had it open has just closed it
+        # Without room or inodes: a -shm that can't be made as a whole, or anew, so nobody has the database open.
         if way is not ReadMode.SHARED or not is_disk_full(error) or _is_open(shm):
             raise
         return _connect(path, _without_shm(wal))

@@ -3,6 +3,7 @@
 import errno
 import mmap
 import os
+import sqlite3
 import subprocess
 import sys
 from contextlib import closing, suppress
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.sqlite import shared_memory
+from pulse_adapters.sqlite import connect, shared_memory
 from pulse_adapters.sqlite.open_log import Opening, open_writer
 from pulse_adapters.sqlite.verify import verify
 from pulse_adapters.workers.database_files import files_of
@@ -141,6 +142,19 @@ def test_a_full_disk_that_writes_what_changes_to_another_place_ends_neither_writ
         assert said(daemon, "last") == "ready\n"
         assert said(daemon, "") == "22 20\n"
         assert verify(disk.path / "events.db", disk.path / "objects")[:2] == (22, "")
+
+
+def test_a_log_that_its_last_writer_closes_as_a_reader_opens_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, mode_for, was_open = tmp_path / "events.db", connect.read_mode_for, [connect.ReadMode.BESIDE]
+    with closing(sqlite3.connect(path)) as writer:
+        writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute("CREATE TABLE one (value)")
+    monkeypatch.setattr(connect, "read_mode_for", lambda path: was_open.pop() if was_open else mode_for(path))
+    with closing(connect.connect_readonly(path)) as reader:
+        assert reader.execute("SELECT count(*) FROM one").fetchone() == (0,)
+    assert not was_open
 
 
 @pytest.mark.skipif(mmap.PAGESIZE <= 1_024, reason="no blocks are smaller than pages")
