@@ -31,7 +31,7 @@ _asked: dict[str, tuple[threading.Event, float]] = {}
 """The questions that are not answered yet, and when each was asked."""
 
 
-class Group(NamedTuple):
+class UserGroup(NamedTuple):
     """A group of this machine, and those who are in it besides those whose own it is."""
 
     name: str
@@ -56,15 +56,15 @@ def find_user(who: str | int, age_s: float = 0.0) -> ProcessUser | None:
     return _ask(f"who the user {who!r} is", question, age_s)
 
 
-def find_group(which: str | int) -> Group | None:
+def find_group(which: str | int) -> UserGroup | None:
     """A group by name or number, None if there is none. Raises PulseError if the machine does not say it."""
 
-    def question() -> Group | None:
+    def question() -> UserGroup | None:
         try:
             found = grp.getgrnam(which) if isinstance(which, str) else grp.getgrgid(which)
         except KeyError:
             return None
-        return Group(found.gr_name, found.gr_gid, tuple(found.gr_mem))
+        return UserGroup(found.gr_name, found.gr_gid, tuple(found.gr_mem))
 
     return _ask(f"which group {which!r} is", question)
 

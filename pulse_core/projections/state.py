@@ -53,10 +53,10 @@ def encode_in_pieces(value: object, levels: int = 3) -> Iterator[str]:
             yield from encode_in_pieces(one, levels - 1)
         yield "}"
     elif levels and isinstance(value, Mapping):
-        some = batches(value.items(), lambda item: _length(item[1]))
+        some = _batches(value.items(), lambda item: _length(item[1]))
         yield from _joined("{}", (encode_values(dict(batch)) for batch in some))
     elif levels and isinstance(value, list):
-        yield from _joined("[]", map(encode_values, batches(value, _length)))
+        yield from _joined("[]", map(encode_values, _batches(value, _length)))
     else:
         yield encode_values(value)
 
@@ -69,7 +69,7 @@ def _joined(ends: str, texts: Iterable[str]) -> Iterator[str]:
     yield ends[1]
 
 
-def batches(values: Iterable[T], length: Callable[[T], int]) -> Iterator[list[T]]:
+def _batches(values: Iterable[T], length: Callable[[T], int]) -> Iterator[list[T]]:
     """The values in their order, as many at once as have AT_ONCE values in them, or one that has more."""
     batch: list[T] = []
     room = AT_ONCE
