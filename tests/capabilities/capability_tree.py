@@ -36,7 +36,7 @@ def use(tree, home):
     os.environ["UPULSE_HOME"] = home
     import_all()
     from upulse_cli.__main__ import main
-    assert main.__wrapped__.__code__.co_filename.startswith(tree)
+    assert main.__code__.co_filename.startswith(tree)
     assert main(["init"]) == 0
     assert main(["status"]) == 0
 

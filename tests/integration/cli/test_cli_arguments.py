@@ -14,7 +14,7 @@ from typer.main import get_command
 
 from tests.integration.cli.cli_home import UPULSE, CliHome
 from tests.long_form import sample
-from upulse_cli import __main__ as command_line
+from upulse_cli import command_line
 from upulse_cli.__main__ import main
 from upulse_cli.app import app
 

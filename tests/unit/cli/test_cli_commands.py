@@ -13,8 +13,10 @@ import typer
 from typer.main import get_command
 
 from tests.long_form import sampled
-from upulse_cli.__main__ import main, tree_for
+from upulse_cli.__main__ import main
 from upulse_cli.app import app
+from upulse_cli.command_line import tree_for
+from upulse_cli.memory_shortage import NO_MEMORY_WORDS
 
 SLOW = {"pydantic", "rich", "asyncio", "sqlite3", "upulse_cli.wiring"}
 
@@ -84,11 +86,43 @@ def test_the_first_sentence_of_every_help_is_shown_whole_in_the_list() -> None:
 
 
 def test_the_command_tree_imports_nothing_slow() -> None:
-    code = "import sys, upulse_cli.__main__; print(*sys.modules)"
+    code = "import sys, upulse_cli.command_line; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert not SLOW & set(loaded.stdout.split())
+
+
+@pytest.mark.parametrize("name", ["typer", "upulse_cli.app", "upulse_cli.wiring.home"])
+def test_ctrl_c_while_a_command_begins_ends_it_silently(name: str, tmp_path: Path) -> None:
+    ended = begin_command(name, "os.kill(os.getpid(), signal.SIGINT)", tmp_path)
+    assert (ended.returncode, ended.stderr) == (130, "")
+
+
+@pytest.mark.parametrize("name", ["typer", "upulse_cli.app", "upulse_cli.wiring.home"])
+def test_a_command_without_memory_says_that_it_ran_out(name: str, tmp_path: Path) -> None:
+    has = "int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()"
+    ended = begin_command(name, f"resource.setrlimit(resource.RLIMIT_AS, [{has}] * 2)", tmp_path)
+    assert (ended.returncode, ended.stderr) == (71, f"{NO_MEMORY_WORDS}\n")
+
+
+def begin_command(name: str, before: str, home: Path) -> "subprocess.CompletedProcess[str]":
+    """Run a command in which this is done before it imports the module of this name."""
+    code = f"""if True:
+        import os, resource, signal, sys
+
+        class AtImport:
+            def find_spec(name, *_):
+                if name == {name!r}:
+                    {before}
+
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.meta_path.insert(0, AtImport)
+        from upulse_cli.__main__ import main
+        sys.exit(main())
+    """
+    argv = [sys.executable, "-c", code, "status", "--home", str(home)]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=60)
 
 
 @pytest.mark.parametrize("words", [words for words in COMMANDS if words])
