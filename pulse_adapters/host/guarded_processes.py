@@ -17,22 +17,35 @@ from pulse_adapters.host.process_identity import (
 from pulse_adapters.host.spawner import Asked, ProcessEnded, Spawner, kill_rest
 from pulse_core.model.errors import PulseError, Refused, hint
 from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.text import signal_name
 from pulse_core.ports.host import ProcessId, ProcessObservation, ProcessTable
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
 
 SHOW_S, CHANGE_S = 3.0, 55.0
-_ASK = "LoadState,ActiveState,SubState,Result,MainPID"
+_ASK = (
+    "LoadState,ActiveState,SubState,Result,MainPID,ExecMainPID,ExecMainCode,ExecMainStatus,RuntimeMaxUSec,"
+    "ExecMainStartTimestampMonotonic,ActiveExitTimestampMonotonic,ExecMainExitTimestampMonotonic"
+)
+_BY_ITSELF = ("success", "exit-code", "signal", "core-dump")
+"""Results of a unit that its main process alone has brought about, however it came to end."""
 
 
 class UnitState(NamedTuple):
-    """A unit's state in systemd's own words; `pid` is 0 where it has no main process."""
+    """A unit's state in systemd's own words; `pid` is 0 where it has no main process.
+
+    last: its newest main process, which may be the dead one; ended: how that ended, in words, empty while it lives;
+    told_to_stop: it left the state `active` before its main process ended, since somebody wanted it down.
+    """
 
     load: str
     active: str
     sub: str
     result: str
     pid: int
+    last: int = 0
+    ended: str = ""
+    told_to_stop: bool = False
 
     @property
     def busy(self) -> bool:
@@ -41,15 +54,18 @@ class UnitState(NamedTuple):
 
     @property
     def intended(self) -> bool:
-        """Whether it is down because it was stopped on purpose."""
-        return self.load == "loaded" and self.active == "inactive" and self.result == "success"
+        """Whether it is down because it was stopped on purpose, whatever its processes then ended with."""
+        is_down = self.load in ("loaded", "masked") and self.active != "active"
+        is_stopped = self.active == "inactive" and self.result == "success"
+        return is_down and (is_stopped or self.told_to_stop)
 
     @property
     def words(self) -> str:
         """Its state in a few words."""
         if self.load != "loaded":
             return f"unit is {self.load}"
-        return f"unit is {self.active} ({self.sub}), result {self.result}"
+        told = "was told to stop, and " if self.told_to_stop and self.active == "failed" else ""
+        return f"unit {told}is {self.active} ({self.sub}), result {self.result}"
 
 
 class Systemctl:
@@ -62,13 +78,16 @@ class Systemctl:
         """The unit's present state."""
         said = await self._run(["show", "-p", _ASK, unit], user, SHOW_S)
         fields = dict(line.split("=", 1) for line in said.splitlines() if "=" in line)
-        pid = fields.get("MainPID", "0")
+        numbers = {name: int(text) for name, text in fields.items() if text.isdecimal()}
         return UnitState(
             fields.get("LoadState", "unknown"),
             fields.get("ActiveState", "unknown"),
             fields.get("SubState", ""),
             fields.get("Result", ""),
-            int(pid) if pid.isdecimal() else 0,
+            numbers.get("MainPID", 0),
+            numbers.get("ExecMainPID", 0),
+            _end_of_main(fields.get("Result", ""), numbers),
+            _is_told_to_stop(fields, numbers),
         )
 
     async def change(self, verb: str, unit: str, *, user: bool) -> None:
@@ -81,6 +100,36 @@ class Systemctl:
         if outcome.exit != 0:
             raise PulseError(f"{' '.join(argv)!r} failed ({outcome.exit}): {end_of_output(outcome.output)}")
         return outcome.output
+
+
+def _end_of_main(result: str, numbers: Mapping[str, int]) -> str:
+    """How a unit's main process ended, in words, and why systemd ended it; empty if it lives, or nobody knows."""
+    code, status = numbers.get("ExecMainCode"), numbers.get("ExecMainStatus", 0)
+    if code == os.CLD_EXITED:
+        how = f"exited with status {status}"
+    elif code in (os.CLD_KILLED, os.CLD_DUMPED):
+        how = f"was killed by {signal_name(status)}"
+    else:
+        return ""
+    return how if result in _BY_ITSELF else f"{how} (result {result})"
+
+
+def _is_told_to_stop(fields: Mapping[str, str], numbers: Mapping[str, int]) -> bool:
+    """Whether a unit left the state `active` while its main process lived, as at a stop; at a crash it leaves it after.
+
+    So do those that systemd itself ends: by the watchdog, for want of memory, or after `RuntimeMaxSec=`.
+    """
+    moments = (
+        "ExecMainStartTimestampMonotonic",
+        "ActiveExitTimestampMonotonic",
+        "ExecMainExitTimestampMonotonic",
+    )
+    started, left, ended = (numbers.get(name, 0) for name in moments)
+    result = fields.get("Result", "")
+    is_late = (
+        result == "timeout" and fields.get("RuntimeMaxUSec") == "infinity"
+    )  # it did not end when it was told to
+    return 0 < started < left < ended and (result in _BY_ITSELF or is_late)
 
 
 def _bus(user: bool) -> dict[str, str]:

@@ -286,7 +286,7 @@ class LinuxProcessTable:
                 if process.tcp:
                     look = self._port(process, process.tcp, sights[process.name])
                 elif process.systemd_unit:
-                    look = self._unit(process.systemd_unit, process.systemd_user, sights[process.name])
+                    look = self._unit(process, process.systemd_unit, sights[process.name])
                 elif process.pid_file:
                     look = self._named(process, process.pid_file, sights[process.name])
                 else:
@@ -417,7 +417,10 @@ class LinuxProcessTable:
             answering=answering, detail=f"{words}{f'; {chosen.doubt}' if chosen.doubt else ''}"
         )
 
-    async def _unit(self, name: str, user: bool, sight: ProcessObservation) -> ProcessObservation:
+    async def _unit(
+        self, process: ProcessSettings, name: str, sight: ProcessObservation
+    ) -> ProcessObservation:
+        user, known = process.systemd_user, self._claims.known.get(process.name)
         unit = await self._systemctl.show(name, user=user)
         for pause in _CATCH_UP:
             if unit.active != "active" or not unit.pid or start_time_of(unit.pid) is not None:
@@ -428,7 +431,8 @@ class LinuxProcessTable:
         found = (ProcessId(unit.pid, since),) if since is not None else ()
         # A unit may be up without a main process (a oneshot that remains); then systemd's word is all there is.
         answering = True if unit.active == "active" and not unit.pid else None
-        return ProcessObservation(found, answering, sight.known, unit.intended, unit.busy, unit.words)
+        ended = unit.ended if known and unit.last == known.pid else ""
+        return ProcessObservation(found, answering, sight.known, unit.intended, unit.busy, unit.words, ended)
 
     def hold(self, found: Iterable[ProcessId], died: Callable[[ProcessId], None]) -> None:
         """Watch exactly these from now on; each death is reported once, even if the dead is asked for again."""

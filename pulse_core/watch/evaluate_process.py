@@ -153,12 +153,16 @@ def _still_down(look: ProcessProbe) -> tuple[Draft, ...]:
         return () if history.down is not None else (_died(look, "not running yet"),)
     if history.pid is None or sight.known or sight.found:
         return ()
+    if look.process.systemd_unit and history.starting == history.down:  # its death is told already
+        return (_died(look, f"its manager did not bring it back; {sight.detail}"),)
     return (_died(look, f"process {history.pid} {sight.ended or 'died'} while it was starting"),)
 
 
 def _stopped(look: ProcessProbe) -> tuple[Draft, ...]:
     """Its own manager was told to stop it: an intended death, recorded once until it is up again."""
     evidence = look.sight.detail or "stopped by its manager"
+    if look.sight.ended and look.history.up is not None:
+        evidence = f"process {look.history.pid} {look.sight.ended}; {evidence}"
     death = () if look.history.down is not None else (_died(look, evidence),)
     stop = look.history.stop
     known = stop is not None and (stop.by == SYSTEMD or stop.holds(look.now))
@@ -206,7 +210,7 @@ def _died(
     if words := _whose_end(look, is_ended, dead in look.killed):
         evidence = f"{evidence}; {words}"
     is_over = not look.process.autostart and look.history.boot != look.now.boot  # a reboot ends it for good
-    is_intended = first or is_ended or is_over or bool(stop and stop.holds(look.now))
+    is_intended = first or is_ended or is_over or look.sight.intended or bool(stop and stop.holds(look.now))
     died = ProcessDied(
         pid=dead.pid if dead else look.history.pid,
         evidence=evidence,

@@ -34,7 +34,8 @@ CLEAR = f"""
 systemctl --quiet disable --now {UNIT} it.service 2>/dev/null
 pkill -KILL -f '[u]pulse_cli'
 pkill -KILL sleep
-rm -rf {HOME} /srv/hang /etc/systemd/system/{UNIT} /etc/systemd/system/{UNIT}.d /etc/systemd/system/it.service
+rm -rf {HOME} /srv/hang /etc/systemd/system/{UNIT} /etc/systemd/system/{UNIT}.d
+rm -f /etc/systemd/system/it.service /usr/lib/systemd/system/it.service
 systemctl daemon-reload && systemctl reset-failed
 """
 """Leaves nothing of a test's, in one process: each that enters the machine costs as much as all that this does."""
@@ -343,6 +344,32 @@ def test_a_guarded_unit_that_was_stopped_on_purpose_stays_down_and_a_killed_one_
     assert home.state("it.service") == "active"
     assert after == int(home.machine.show("it.service", "MainPID"))
     assert [effect["data"]["params"]["process"] for effect in home.events("effect")] == ["it"]
+    died = home.events("process-died")[-1]["data"]
+    assert (died["evidence"], died.get("intended")) == (f"process {before} was killed by SIGKILL", None)
+
+
+def test_a_guarded_unit_whose_process_ends_with_an_error_when_it_is_stopped_or_masked_stays_down(
+    home: Installed,
+) -> None:
+    script = "trap 'exit 143' TERM; while :; do sleep 0.1; done"
+    home.machine.write("/usr/lib/systemd/system/it.service", f'[Service]\nExecStart=/bin/sh -c "{script}"\n')
+    home.machine.systemctl("daemon-reload")
+    home.machine.systemctl("start", "it.service")
+    home.configure(GUARDED)
+    home.upulse("daemon", "install")
+    home.pid_when_up("it")
+    home.machine.systemctl("stop", "it.service")
+    home.until(lambda: bool(home.events("process-stopped")), "the intent to be seen")
+    assert home.state("it.service") == "failed"
+    died = home.events("process-died")[-1]["data"]
+    assert "exited with status 143; unit was told to stop" in died["evidence"]
+    assert died["intended"]
+    home.machine.systemctl("start", "it.service")
+    home.pid_when_up("it")
+    home.machine.systemctl("mask", "--now", "it.service")
+    home.until(lambda: len(home.events("process-stopped")) == 2, "the second intent to be seen")
+    home.machine.systemctl("unmask", "it.service")
+    assert home.events("effect") == []
 
 
 def test_a_user_unit_runs_the_daemon_in_the_users_manager(home: Installed) -> None:

@@ -700,6 +700,46 @@ async def test_a_units_state_tells_intent_and_work(
     assert (sight.found, sight.intended, sight.busy) == ((), intended, busy)
 
 
+ENDED = "ExecMainPID=5\nExecMainCode={code}\nExecMainStatus={status}\nRuntimeMaxUSec={most}\n"
+MOMENTS = (
+    "ExecMainStartTimestampMonotonic={}\nActiveExitTimestampMonotonic={}\nExecMainExitTimestampMonotonic={}\n"
+)
+STOPPED_UNIT, CRASHED = MOMENTS.format(1, 7, 9), MOMENTS.format(1, 9, 8)
+
+
+@pytest.mark.parametrize(
+    ("result", "code", "status", "more", "intended", "words"),
+    [
+        ("exit-code", 1, 143, STOPPED_UNIT, True, "exited with status 143"),
+        ("exit-code", 1, 143, CRASHED, False, "exited with status 143"),
+        ("signal", 2, 9, CRASHED, False, "was killed by SIGKILL"),
+        ("timeout", 2, 9, STOPPED_UNIT, True, "was killed by SIGKILL (result timeout)"),
+        ("watchdog", 3, 6, STOPPED_UNIT, False, "was killed by SIGABRT (result watchdog)"),
+        ("oom-kill", 2, 15, STOPPED_UNIT, False, "was killed by SIGTERM (result oom-kill)"),
+        # It was up, left that, and its next start failed.
+        ("exit-code", 1, 3, MOMENTS.format(7, 5, 9), False, "exited with status 3"),
+        ("exit-code", 1, 3, MOMENTS.format(7, 0, 9), False, "exited with status 3"),
+    ],
+)
+async def test_a_unit_that_was_told_to_stop_is_no_failure_whatever_its_process_ended_with(
+    systemctl: Path, result: str, code: int, status: int, more: str, intended: bool, words: str
+) -> None:
+    end = ENDED.format(code=code, status=status, most="infinity")
+    sight = await asked(systemctl, unit("failed", "failed", result) + end + more, ProcessId(5, 50))
+    assert (sight.intended, sight.ended) == (intended, words)
+    of_another = await asked(systemctl, unit("failed", "failed", result) + end + more, ProcessId(6, 50))
+    assert of_another.ended == ""
+
+
+async def test_who_ran_for_as_long_as_its_unit_allows_was_not_told_to_stop(systemctl: Path) -> None:
+    end = ENDED.format(code=2, status=15, most="5s") + STOPPED_UNIT
+    assert not (await asked(systemctl, unit("failed", "failed", "timeout") + end)).intended
+
+
+async def test_a_unit_that_was_masked_and_stopped_was_stopped_on_purpose(systemctl: Path) -> None:
+    assert (await asked(systemctl, unit("inactive", "dead").replace("loaded", "masked"))).intended
+
+
 async def test_systemd_is_given_time_to_notice_a_death(systemctl: Path) -> None:
     sight = await asked(systemctl, unit("active", "running", pid=2**22 + 1))
     assert (sight.found, sight.intended, sight.busy) == ((), False, False)

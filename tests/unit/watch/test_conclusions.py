@@ -174,6 +174,32 @@ def test_a_commanded_stop_is_a_death_and_an_intent() -> None:
     assert isinstance(stopped, ProcessStopped)
     assert stopped.expires_us == 7
 
+    assert death.intended
+
+
+def test_a_commanded_stop_is_intended_from_its_first_sign_on_and_tells_how_its_process_ended() -> None:
+    (death,) = said(
+        look(ProcessObservation(busy=True, intended=True, ended="exited with status 0"), UP, proven=True)
+    )
+    assert isinstance(death, ProcessDied)
+    assert death.intended
+    assert death.evidence == "process 5 exited with status 0; its manager is at work"
+    words = "unit was told to stop, and is failed (failed), result exit-code"
+    sight = ProcessObservation(intended=True, detail=words, ended="exited with status 143")
+    death, stopped = said(look(sight, UP, proven=True))
+    assert isinstance(death, ProcessDied)
+    assert death.evidence == f"process 5 exited with status 143; {words}"
+    assert isinstance(stopped, ProcessStopped)
+
+
+def test_a_death_after_which_its_manager_did_not_bring_it_back_is_told_once() -> None:
+    unit = ProcessSettings(name="p", systemd_unit="p.service")
+    recovering = DOWN._replace(starting=DOWN.down)
+    sight = ProcessObservation(detail="unit is failed (failed), result exit-code")
+    (death,) = said(conclude(ProcessProbe(unit, sight, recovering, 0, NOW, 7)))
+    assert isinstance(death, ProcessDied)
+    assert death.evidence == "its manager did not bring it back; unit is failed (failed), result exit-code"
+
 
 def test_a_commanded_stop_is_said_once() -> None:
     stopped = DOWN._replace(stop=Intent(LONG_AGO, 1, "systemd", worked=True))
