@@ -14,8 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from pulse_adapters.workers.plain_file import read_plain
-from pulse_adapters.workers.spawn import ProcessUser
-from pulse_adapters.workers.users import may_enter, process_user, user_name
+from pulse_adapters.workers.spawn import ProcessUser, may_reach
+from pulse_adapters.workers.users import process_user, user_name
 from pulse_core.agents.projection import RUNS
 from pulse_core.agents.run_files import RunFolder
 from pulse_core.agents.run_scope import RunScope
@@ -54,7 +54,7 @@ def user_fault(name: str, above: Path) -> str:
     except PulseError as fault:
         return str(fault)
     there = next(one for one in (above, *above.parents) if not user or one.exists())
-    can_work = user is None or may_enter(user, there)
+    can_work = user is None or may_reach(user, str(there))
     return "" if can_work else f"{name} may not enter {there}; name another folder in [agents] workspaces"
 
 

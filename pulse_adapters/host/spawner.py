@@ -194,7 +194,9 @@ class Spawner:
         inherited = self._inherited if inherits else {}
         whole = {**inherited, **(user.environment if user else {}), **(env or {})}
         enters = bool(birthplace and birthplace.entrance)
-        program, is_of_others = await self._reach(argv[0], whole, cwd, bool(status) or enters)
+        if user and attributes and attributes.gid is not None:
+            user = user._replace(groups=(*user.groups, attributes.gid))
+        program, is_of_others = await self._reach(argv[0], whole, cwd, bool(status) or enters, user)
         log = await open_log(self._files, output, self.current)
         with ExitStack() as opened:
             # To close it waits for a server, too.
@@ -245,16 +247,21 @@ class Spawner:
             await asyncio.wait([reader], timeout=OUTPUT_READER_S)
 
     async def _reach(
-        self, program: str, env: Mapping[str, str], cwd: str | None, is_sure: bool = False
+        self,
+        program: str,
+        env: Mapping[str, str],
+        cwd: str | None,
+        is_sure: bool = False,
+        user: ProcessUser | None = None,
     ) -> ReachedProgram:
         """The program, when its file system and that of its working directory have answered. Raises PulseError.
 
-        is_sure: also if it may not be executed, which else the kernel says.
+        is_sure, user: as of `reach_program`.
         """
         try:
             about = program if cwd is None else f"{program!r} or {cwd!r}"
             return await self._files.ask(
-                about, partial(reach_program, program, env, cwd, is_sure), env.get("PATH", "")
+                about, partial(reach_program, program, env, cwd, is_sure, user), env.get("PATH", "")
             )
         except (OSError, ValueError) as error:
             raise start_failure(program, cwd, error) from error

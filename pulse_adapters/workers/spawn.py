@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from pulse_adapters.workers.plain_file import open_plain
@@ -116,11 +116,16 @@ class ReachedProgram(NamedTuple):
 
 
 def reach_program(
-    program: str, env: Mapping[str, str], cwd: str | None, is_sure: bool = False
+    program: str,
+    env: Mapping[str, str],
+    cwd: str | None,
+    is_sure: bool = False,
+    user: ProcessUser | None = None,
 ) -> ReachedProgram:
     """The program, after a look at all that the kernel looks at to execute it there. Raises FileNotFoundError.
 
-    is_sure: raises, too, if it is not there, or may not be executed; so it is asked of what is of others.
+    is_sure: raises OSError, too, if it is not there, is no program, or may not be executed by `user`, or this process
+    without one; so it is asked of what is of others, since whoever executes that for us can only exit.
 
     Whoever spawns holds up this whole process until the kernel is done: so this is asked in a thread first, since a file
     system may not answer. What the kernel would refuse, it shall say itself.
@@ -130,32 +135,65 @@ def reach_program(
         os.access(cwd, os.X_OK)
     path = os.path.join(cwd or "", found)
     executed = list(_executed_files(path))
-    is_of_others = any(map(_is_of_others, executed))
+    is_of_others = any(_is_of_others(one) for one, _ in executed)
     if is_sure or is_of_others:
-        for one in executed:
-            os.stat(one)
-            if not os.access(one, os.X_OK):
+        for one, head in executed:
+            may = stat.S_ISREG(os.stat(one).st_mode) and os.access(one, os.X_OK)
+            if not may or (user and not (may_reach(user, one) and may_reach(user, os.path.realpath(one)))):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), one)
+            if head is not None and not head.startswith(b"#!") and _is_text(head) and not _other_formats():
+                raise OSError(errno.ENOEXEC, os.strerror(errno.ENOEXEC), one)
     return ReachedProgram(found, is_of_others)
 
 
-def _executed_files(path: str) -> Iterator[str]:
-    """The program, and whoever interprets it, as far as they can be read."""
+def may_reach(user: ProcessUser, path: str) -> bool:
+    """Whether a user may execute this, or enter it, and enter all that it lies in: where an access list decides, yes."""
+    places = Path(path).absolute()
+    return all(_may_execute(user, str(one)) for one in (places, *places.parents))
+
+
+def _may_execute(user: ProcessUser, path: str) -> bool:
+    found = os.stat(path)
+    if found.st_uid != user.uid:
+        with suppress(OSError):  # it has no access list
+            return bool(os.getxattr(path, "system.posix_acl_access"))
+        return bool(found.st_mode & (stat.S_IXGRP if found.st_gid in user.groups else stat.S_IXOTH))
+    return bool(found.st_mode & stat.S_IXUSR)
+
+
+def _executed_files(path: str) -> Iterator[tuple[str, bytes | None]]:
+    """The program, and whoever interprets it, each with its first bytes, or None if they can't be read."""
     for _ in range(_INTERPRETERS):
-        yield path
-        try:
-            file = open_plain(path, follow=True)
-        except OSError:
-            return
-        try:
-            head = os.read(file, 256)
-        except OSError:
-            return
-        finally:
-            os.close(file)
-        if not head.startswith(b"#!") or not (words := head[2:].split(b"\n")[0].split()):
+        head = _first_bytes(path)
+        yield path, head
+        if not (head and head.startswith(b"#!") and (words := head[2:].split(b"\n")[0].split())):
             return
         path = os.fsdecode(words[0])
+
+
+def _first_bytes(path: str) -> bytes | None:
+    try:
+        file = open_plain(path, follow=True)
+    except OSError:
+        return None
+    try:
+        return os.read(file, 256)
+    except OSError:
+        return None
+    finally:
+        os.close(file)
+
+
+def _is_text(head: bytes) -> bool:
+    """Whether a file that begins so is empty or text, which of itself is no program: a shell would interpret it."""
+    return b"\0" not in head
+
+
+def _other_formats() -> bool:
+    """Whether this machine executes more than the kernel's own formats, as far as can be seen here."""
+    with suppress(OSError):
+        return not {"register", "status"}.issuperset(os.listdir("/proc/sys/fs/binfmt_misc"))
+    return False
 
 
 def _is_of_others(path: str, links: int = _LINKS) -> bool:

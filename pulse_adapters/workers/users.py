@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from pulse_adapters.workers.spawn import ProcessUser
@@ -126,15 +125,6 @@ def owner_of(path: str | os.PathLike[str], *, is_followed: bool = True) -> Proce
     if os.geteuid() != 0 or found.st_uid == 0:
         return None
     return find_user(found.st_uid) or ProcessUser(str(found.st_uid), "/", found.st_uid, found.st_gid, ())
-
-
-def may_enter(user: ProcessUser, path: Path) -> bool:
-    """Whether a user may enter this folder, and all that it lies in."""
-    found = [(one.st_mode, one.st_uid, one.st_gid) for one in map(os.stat, (path, *path.parents))]
-    return all(
-        mode & (0o100 if uid == user.uid else 0o010 if gid in user.groups else 0o001)
-        for mode, uid, gid in found
-    )
 
 
 def _ask(what: str, question: Callable[[], T], age_s: float = 0.0) -> T:

@@ -119,7 +119,11 @@ def test_what_its_user_may_not_enter_or_start_is_told_before_it_is_started(quiet
         work = f'[agents]\nworkspaces = "{folder / "work"}"\n'
         for settings, code, words in (
             (agent.format(program), 1, f"nobody may not enter {quiet.path}; name another folder"),
-            (work + agent.format(closed), 1, f"nobody may not enter the folder of {closed}"),
+            (
+                work + agent.format(closed),
+                1,
+                f"nobody may not execute {closed}, or enter its folder",
+            ),
             (work + agent.format(program), 0, f"{program}, {process_user('nobody').uid}, logged in"),  # type: ignore[union-attr]
         ):
             quiet.configure(settings)

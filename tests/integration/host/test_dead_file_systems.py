@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
@@ -43,10 +43,10 @@ def mended() -> Iterator[threading.Event]:
 
 
 def reach(mended: threading.Event) -> Callable[..., ReachedProgram]:
-    def look(program: str, env: dict[str, str], cwd: str | None, is_sure: bool) -> ReachedProgram:
+    def look(program: str, env: dict[str, str], cwd: str | None, *more: Any) -> ReachedProgram:
         if DEAD in (program, cwd):
             mended.wait(60)
-        return reach_program(program, env, cwd, is_sure)
+        return reach_program(program, env, cwd, *more)
 
     return look
 

@@ -3,14 +3,16 @@
 import asyncio
 import errno
 import os
+import re
 import signal
 import sys
 import time
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,6 +22,7 @@ from pulse_adapters.host import outputs
 from pulse_adapters.host.spawner import CommandTimedOut, Spawner, launch
 from pulse_adapters.workers import process_tree
 from pulse_adapters.workers.proc import command_line, has_marker, is_alive, live_processes, read_stat, send
+from pulse_adapters.workers.spawn import ProcessAttributes, ProcessUser
 from pulse_core.model.errors import NotStartable, PulseError
 from pulse_core.ports.host import ProcessId
 from tests.integration.host.host_scene import said, script, until
@@ -402,6 +405,47 @@ async def test_an_interpreter_that_cannot_be_started_is_told_of_a_program_of_oth
         interpreter.chmod(mode)
     with pytest.raises(NotStartable, match=r"the interpreter it names is not|may not be executed"):
         await spawner.start([str(program)], output=log)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has programs of others")
+@pytest.mark.parametrize(
+    ("mode", "content", "words"),
+    [
+        (0o750, "#!/bin/sh\n", "it may not be executed; make it executable for the user that it runs as"),
+        (0o755, "echo it\n", "it is no program; a script needs a first line such as #!/bin/sh"),
+        (0o755, "", "it is no program; a script needs a first line such as #!/bin/sh"),
+    ],
+)
+async def test_what_a_user_cannot_execute_is_told_of_a_program_of_others_too(
+    mode: int, content: str, words: str, spawner: Spawner, tmp_path: Path, log: Path
+) -> None:
+    with program_of_others(mode, content) as program, pytest.raises(NotStartable, match=re.escape(words)):
+        await spawner.start([program], output=log, user=OTHER)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has programs of others")
+async def test_a_user_may_execute_a_program_of_others_by_the_group_that_it_is_given(
+    spawner: Spawner, log: Path
+) -> None:
+    with program_of_others(0o750, "#!/bin/sh\necho it\n") as program:
+        attributes = ProcessAttributes(gid=OWNER)
+        await spawner.start([program], output=log, user=OTHER, attributes=attributes)
+        await until(lambda: is_said(log, "it"))
+
+
+OWNER, OTHER = 65533, ProcessUser("other", "/", 65534, 65534, (65534,))
+
+
+@contextmanager
+def program_of_others(mode: int, content: str) -> Iterator[str]:
+    """A program of OWNER's in a folder that everybody may enter."""
+    with TemporaryDirectory() as place:
+        program = Path(place, "program")
+        program.write_text(content)
+        program.chmod(mode)
+        os.chown(program, OWNER, OWNER)
+        os.chmod(place, 0o755)
+        yield str(program)
 
 
 HOLDS_IT = """

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from pulse_adapters.agents.run_tokens import user_fault
 from pulse_adapters.workers.environment import selected_variables
 from pulse_adapters.workers.program_runner import ask_program
-from pulse_adapters.workers.users import may_enter, process_user
+from pulse_adapters.workers.spawn import may_reach
+from pulse_adapters.workers.users import process_user
 from pulse_core.agents.settings import AgentSettings
 from pulse_core.agents.tools import TOOLS
 
@@ -32,12 +33,11 @@ def presence_of(agent: AgentSettings, workspaces: Path = Path("/")) -> Presence:
     tool, user = TOOLS[agent.kind], process_user(agent.user)
     env = {**selected_variables(*agent.pass_env), **(user.environment if user else {}), **agent.env}
     program = agent.command[0] if agent.command else tool.program
-    path = shutil.which(program, path=env.get("PATH", os.defpath))
-    if path is None:
-        where = env.get("PATH", os.defpath)
+    where = env.get("PATH", os.defpath)
+    if (path := shutil.which(program, path=where)) is None:
         return Presence(agent.name, False, f"there is no program {program!r} in {where}")
-    if user and not may_enter(user, Path(path).resolve().parent):
-        return Presence(agent.name, False, f"{user.name} may not enter the folder of {path}")
+    if user and not may_reach(user, os.path.realpath(path)):
+        return Presence(agent.name, False, f"{user.name} may not execute {path}, or enter its folder")
     said = path
     for words, missing in ((tool.version, "it does not start"), (tool.login, "it is not logged in")):
         if words:
