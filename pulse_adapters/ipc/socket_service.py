@@ -53,9 +53,9 @@ class SocketService:
             try:
                 async with AsyncExitStack() as opened:
                     opened.callback((folder := HomeFolder(self.home.path)).close)
-                    await opened.enter_async_context(
-                        self._served(request_handler, self.current_settings().socket)
-                    )
+                    settings = self.current_settings().socket
+                    group = await self._known_group(settings.group)
+                    await opened.enter_async_context(self._served(request_handler, settings, group))
                     mine = os.stat(self.home.socket)
                     begun()
                     while await self._is_there(mine, folder, files):  # noqa: ASYNC110
@@ -120,11 +120,10 @@ class SocketService:
             return False
 
     def _served(
-        self, request_handler: RequestHandler, settings: SocketSettings
+        self, request_handler: RequestHandler, settings: SocketSettings, group: int | None
     ) -> AbstractAsyncContextManager[None]:
         path = Path(settings.directory) / "pulse.sock" if settings.directory else self.home.socket
         owner = os.stat(self.home.path).st_uid
-        group = self._known_group(settings.group)
         answers, on_error = self._answers(request_handler), self._on_error
         return serve(path, answers, owner=owner, on_error=on_error, group=group, sign=self.home.socket)
 
@@ -149,10 +148,13 @@ class SocketService:
     def _on_error(self, error: Exception) -> None:
         self.failed("socket", f"{type(error).__name__}: {error}")
 
-    def _known_group(self, name: str | None) -> int | None:
-        """The socket's group; if this machine has lost it, that is said, and the socket is for its owner alone."""
+    async def _known_group(self, name: str | None) -> int | None:
+        """The socket's group; if this machine has lost it, that is said, and the socket is for its owner alone.
+
+        Asked in a thread, which has the patience that the loop has not: nobody asks again.
+        """
         try:
-            return None if name is None else group_id(name)
-        except PulseError as error:
+            return None if name is None else await asyncio.to_thread(group_id, name)
+        except (PulseError, OSError) as error:
             self.failed("socket", f"{error}; {self.without_group}")
             return None

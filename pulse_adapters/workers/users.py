@@ -1,12 +1,14 @@
 """Users and groups of this machine, which may ask systemd or a server who they are, and wait for that for ever.
 
-Nobody else asks: here it is done in a thread, for which whoever wants to know waits only so long. That may be the daemon's
-loop. What was said last holds while there is no answer.
+Nobody else asks: here it is done in a thread, for which whoever wants to know waits only so long. What was said last holds
+while there is no answer. The daemon's loop, which holds up all deaths, waits a moment in all, however many questions the
+machine owes it the answer to: without one a start fails, and is tried again, and a caller has a number for a name.
 """
 
 import grp
 import os
 import pwd
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -21,7 +23,8 @@ from pulse_core.model.errors import PulseError
 T = TypeVar("T")
 
 PATIENCE_S, FIRST_S = 0.2, 2.0
-"""Seconds for which a question is waited for that was answered before, and one that was not: by all who ask it together."""
+"""Seconds for which a question is waited for that was answered before, and one that was not: by all who ask it together.
+A loop waits only the first, and from the oldest question on that has no answer."""
 NAME_S = 60.0
 """For how long the name of a user that was said is taken for true, in seconds: each request to the socket wants it."""
 _answers: dict[str, tuple[float, Any]] = {}
@@ -140,10 +143,19 @@ def _ask(what: str, question: Callable[[], T], age_s: float = 0.0) -> T:
             start_thread(work, "users")
         except BlockingIOError:  # no more threads
             work()
-    asked.wait(max(0.0, since + (PATIENCE_S if known else FIRST_S) - time.monotonic()))
+    patience = PATIENCE_S if known else FIRST_S
+    if _is_on_loop():
+        since, patience = min([since, *(at for _, at in list(_asked.values()))]), PATIENCE_S
+    asked.wait(max(0.0, since + patience - time.monotonic()))
     if (known := _answers.get(what)) is None:
         raise PulseError(f"the machine does not say {what}")
     return known[1]
+
+
+def _is_on_loop() -> bool:
+    """Whether a loop runs in this thread. Most commands have none, and do not import what would say so."""
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and asyncio._get_running_loop() is not None
 
 
 def _answer(what: str, question: Callable[[], T], asked: threading.Event) -> None:

@@ -1,6 +1,7 @@
 """Who a user is, while the machine does not say it: it may ask systemd or a server, which may hang."""
 
 import ast
+import asyncio
 import os
 import pwd
 import threading
@@ -53,6 +54,22 @@ def test_a_machine_that_does_not_say_who_a_user_is_holds_nobody_up(hangs: thread
     for _ in range(20):
         assert users.process_user("other") == known
     assert time.monotonic() - began < 30
+
+
+async def test_a_loop_waits_a_moment_for_all_that_the_machine_does_not_say(
+    hangs: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(users, "FIRST_S", 1.0)
+    monkeypatch.setattr(users, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(pwd, "getpwnam", lambda name: OTHER)
+    began = time.monotonic()
+    for name in map(str, range(50)):
+        with pytest.raises(PulseError, match=f"the machine does not say who the user '{name}' is"):
+            users.process_user(name)
+    assert users.user_name(4_242) == "uid 4242"
+    assert time.monotonic() - began < 30
+    hangs.set()
+    assert await asyncio.to_thread(users.process_user, "7") == users.find_user(4_242)
 
 
 def test_a_user_whom_the_machine_does_not_know_is_named(hangs: threading.Event) -> None:
