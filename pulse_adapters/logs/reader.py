@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -48,6 +49,7 @@ class FollowedLogs:
         self._logs: tuple[LogSettings, ...] = ()
         self._places: dict[str, Place] = {}
         self._known: set[str] = set()
+        self._unrecorded, self._of_earlier_child = Counter[str](), Counter[str]()
         self._child: Worker | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._failures = 0
@@ -67,6 +69,7 @@ class FollowedLogs:
     ) -> None:
         """Follow exactly these from now on, each source from its position."""
         self.close()
+        self._unrecorded -= Counter(one.source for one in self._heard if isinstance(one, LogBatch))
         self._heard.clear()
         self._logs, self._places = tuple(logs), dict(places)
         self._known = {expand_home(one) for one in known}
@@ -85,13 +88,21 @@ class FollowedLogs:
         return heard
 
     def recorded(self, sources: Sequence[str]) -> None:
-        """Let the child send as many more messages with lines."""
-        if sources and self._child:
-            self._child.send({"recorded": sources})
+        """Let the child send as many more messages with lines as it has sent of these: an earlier one sent its own first."""
+        self._unrecorded -= Counter(sources)
+        earlier, own = self._of_earlier_child, list[str]()
+        for source in sources:
+            if earlier[source]:
+                earlier[source] -= 1
+            else:
+                own.append(source)
+        if own and self._child:
+            self._child.send({"recorded": own})
 
     # The child
 
     def _start(self) -> None:
+        self._of_earlier_child = self._unrecorded.copy()
         try:
             child = self._child = Worker(program(), self._on_message, lambda: self._on_disconnect(child))
         except OSError as error:
@@ -120,6 +131,7 @@ class FollowedLogs:
         elif "hits" in message:
             batch = decode(LogBatch, message)
             self._places[batch.source] = batch.place
+            self._unrecorded[batch.source] += 1
             self._heard.append(batch)
         else:
             progress = decode(ReadProgress, message)

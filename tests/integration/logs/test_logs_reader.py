@@ -198,6 +198,44 @@ async def test_nonsense_of_the_reader_is_its_fault_and_it_is_begun_again(
     ear.reader.close()
 
 
+SAYS_WHAT_IT_HEARS = """
+from pulse_adapters.workers import child_side
+requests = child_side.requests()
+next(requests)
+for source in ("a", "b", "a"):
+    child_side.send({"source": source, "place": {}, "hits": []})
+for request in requests:
+    child_side.send({"error": ["heard", ",".join(request["recorded"])]})
+"""
+"""Sends three messages, and then what it is told of them."""
+
+
+async def test_a_reader_is_not_told_of_what_an_earlier_one_has_sent(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader_module, "BACKOFF", Backoff(0.01, 300.0))
+    program = Program((sys.executable, "-c", SAYS_WHAT_IT_HEARS), inherited_environment())
+    monkeypatch.setattr(reader_module, "program", lambda: program)
+    ear, taken = Ear(errors(log)), list[object]()
+    ear.reader.listen(lambda: taken.extend(ear.reader.take()))
+    ear.reader.follow(ear.logs, {}, ())
+    await ear.until(lambda: len(taken) == 3)
+    ear.reader.recorded(["b"])
+    await ear.until(lambda: ear.said)
+    ear.kill()
+    await ear.until(lambda: len(taken) == 6)
+    ear.reader.recorded(["a", "b", "a"])
+    ear.reader.recorded(["a"])
+    await ear.until(lambda: len(ear.said) == 4)
+    assert [words for whose, words in ear.said if whose == "log:heard"] == ["b", "b", "a"]
+    ear.reader.follow(ear.logs, {}, ())
+    await ear.until(lambda: len(taken) == 9)
+    ear.reader.recorded(["a", "a"])
+    await ear.until(lambda: len(ear.said) == 5)
+    assert ear.said[-1] == ("log:heard", "a")
+    ear.reader.close()
+
+
 async def test_a_reader_that_fails_says_with_its_last_words_why(
     log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
