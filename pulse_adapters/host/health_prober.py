@@ -15,6 +15,7 @@ from pulse_adapters.host.listening_ports import (
 from pulse_adapters.host.port_holders import PortHolders
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.file_threads import FileThreads
+from pulse_adapters.workers.shortages import shortage
 from pulse_adapters.workers.users import expand_home
 from pulse_core.model.errors import PulseError, describe_error
 from pulse_core.model.moment import US_PER_SECOND
@@ -102,6 +103,8 @@ class LocalHealthProber:
         except TimeoutError as error:
             return HealthAnswer(None, f"it could not be asked: {error}")
         except OSError as error:
+            if lacking := shortage(error):
+                return HealthAnswer(None, f"it could not be asked: {lacking}")
             return HealthAnswer(False, f"{path} takes no connections: {error.strerror}")
         return HealthAnswer(True, f"{path} takes connections")
 

@@ -1,6 +1,7 @@
 """Checks whether a TCP port accepts connections, and which processes listen on it."""
 
 import asyncio
+import errno
 import os
 import socket
 import sys
@@ -11,6 +12,7 @@ from urllib.parse import urlsplit
 
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.proc import pids, read_proc_file, start_time_of
+from pulse_adapters.workers.shortages import shortage
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import ProcessId
 from pulse_core.settings.processes import ProcessSettings
@@ -72,16 +74,27 @@ def _family(host: str) -> socket.AddressFamily | None:
 
 
 async def accepts_connections(where: Sequence[ListeningAddress], timeout: float = 0.0) -> bool:
-    """Whether one of the addresses accepts a connection within `timeout` seconds in all; 0: as long as one may take."""
+    """Whether one of the addresses accepts a connection within `timeout` seconds in all; 0: as long as one may take.
+
+    Raises PulseError if one could not be asked and none accepts: that says nothing about who listens.
+    """
+    lacking = ""
     usual = LOCAL_S if all(map(is_of_this_machine, where)) else PATIENCE_S
     until = asyncio.get_running_loop().time() + (timeout or usual)
     for family, host, port in where:
-        with suppress(OSError), socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
-            async with asyncio.timeout_at(until):
-                await asyncio.get_running_loop().sock_connect(probe, (host, port))
-            # A port of the ephemeral range that nobody listens on can be given to the probe itself.
-            if probe.getsockname() != probe.getpeername():
-                return True
+        try:
+            with socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
+                async with asyncio.timeout_at(until):
+                    await asyncio.get_running_loop().sock_connect(probe, (host, port))
+                # A port of the ephemeral range that nobody listens on can be given to the probe itself.
+                if probe.getsockname() != probe.getpeername():
+                    return True
+        except OSError as error:
+            # A machine without the address, as ::1 where there is no IPv6, answers as one without a free port.
+            if error.errno != errno.EADDRNOTAVAIL or is_of_this_machine(ListeningAddress(family, host, port)):
+                lacking = shortage(error) or lacking
+    if lacking:
+        raise PulseError(lacking)
     return False
 
 
@@ -90,8 +103,8 @@ def is_of_this_machine(where: ListeningAddress) -> bool:
     with socket.socket(where.family, socket.SOCK_DGRAM) as probe:
         try:
             probe.bind((where.host, 0))
-        except OSError:
-            return False
+        except OSError as error:
+            return error.errno == errno.EADDRINUSE  # every local port is held
     return True
 
 

@@ -398,9 +398,12 @@ class LinuxProcessTable:
             where = await listening_ports.resolve_addresses(address, self._spawner)
         except PulseError as error:
             return sight._replace(answering=False, detail=str(error))
-        answering = await listening_ports.accepts_connections(where)
         owners = listening_ports.socket_owners(listening_ports.listening_inodes(where))
-        words = f"{address} {'answers' if answering else 'does not answer'}"
+        try:
+            answering = await listening_ports.accepts_connections(where)
+            words = f"{address} {'answers' if answering else 'does not answer'}"
+        except PulseError as error:  # then that somebody listens there has to do
+            answering, words = bool(owners), f"{address} could not be asked: {error}"
         if not owners:
             return sight._replace(answering=answering, detail=words)
         chosen = await self._choice(process, owners)

@@ -16,6 +16,7 @@ import certifi
 import httpx
 
 from pulse_adapters.network.probe_failure import ProbeFailed, causes, seconds_text
+from pulse_adapters.workers.shortages import shortage
 from pulse_core.model.pattern import SearchPattern
 from pulse_core.ports.prober import ProbeRequest
 
@@ -187,6 +188,10 @@ def probe_failure(error: BaseException) -> ProbeFailed:
                 return ProbeFailed("unresolved", f"its name cannot be resolved: {cause.strerror}")
             case OSError(errno=int(number)) if number in ERRNOS:
                 return ProbeFailed(*ERRNOS[number])
+    # After these: of a name with several addresses, what one of them says counts, and not that another can't be asked.
+    for cause in causes(error):
+        if lacking := shortage(cause):
+            return ProbeFailed("unasked", lacking)
     if isinstance(error, httpx.RemoteProtocolError) and "disconnected" in str(error):
         return ProbeFailed("closed", "it closed the connection without an answer")
     if isinstance(error, httpx.RemoteProtocolError) and "closed" in str(error):

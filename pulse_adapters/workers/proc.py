@@ -3,7 +3,6 @@
 What a process may keep locked, its command line and environment, is read by `process_memory`.
 """
 
-import errno
 import os
 import signal
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -14,6 +13,7 @@ from pulse_adapters.workers.boot_clock import NANOSECONDS, OFFSET_NS, boot_ns
 from pulse_adapters.workers.descriptor_share import SPARE
 from pulse_adapters.workers.environment import EFFECT_MARK
 from pulse_adapters.workers.process_memory import MEMORY, MOST, Hanging
+from pulse_adapters.workers.shortages import SHORTAGES
 from pulse_core.model.text import one_line
 from pulse_core.ports.host import ProcessId
 
@@ -21,8 +21,6 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 OFFSET_TICKS = OFFSET_NS * TICKS_PER_SECOND // NANOSECONDS
 """What start times in /proc have too much in this time namespace."""
 
-SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-"""Errors that say nothing of a process, but that this one lacks what it takes to look at it."""
 _NAME = 80  # characters of a program's name that are told
 # PF_KTHREAD and PF_FORKNOEXEC of include/linux/sched.h
 _KERNEL_THREAD, _FORKED_ONLY = 0x00200000, 0x00000040

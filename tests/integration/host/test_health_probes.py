@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -17,6 +18,7 @@ import pytest
 from pulse_adapters.host.command_prober import LocalCommandProber
 from pulse_adapters.host.health_prober import LARGEST_BODY, LocalHealthProber
 from pulse_adapters.host.marked_processes import find_bearers
+from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.settings_doubts import doubts_of
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.network.prober import ChildProber
@@ -250,6 +252,58 @@ async def test_a_name_that_leads_elsewhere_says_nothing_about_the_process(
         lied_to.close()
     assert answer.ok is None
     assert "203.0.113.7, which is no address of this machine" in answer.detail
+
+
+WITHOUT_PORTS = """
+import asyncio, fcntl, socket, struct, sys
+
+from tests.integration.host.test_health_probes import ask_without_ports
+
+with socket.socket() as lo:
+    fcntl.ioctl(lo, 0x8914, struct.pack("16sh14x", b"lo", 1))  # SIOCSIFFLAGS, IFF_UP
+asyncio.run(ask_without_ports(sys.argv[1]))
+"""
+
+
+async def ask_without_ports(directory: str) -> None:
+    """Print what is said of a server while others hold each port that a connection could come from."""
+    ports = range(40_000, 40_008)
+    Path("/proc/sys/net/ipv4/ip_local_port_range").write_text(f"{ports[0]} {ports[-1]}")
+    child, spawner = ChildProber(), Spawner()
+    prober = LocalHealthProber(spawner, child, LocalCommandProber(spawner, directory))
+    with ExitStack() as stack:
+        argv = [sys.executable, "-c", SERVER, "80"]
+        server = stack.enter_context(subprocess.Popen(argv, stdout=subprocess.PIPE))
+        stack.callback(server.kill)
+        assert server.stdout
+        assert server.stdout.readline()
+        stat = read_stat(server.pid)
+        assert stat
+        for port in ports:
+            stack.enter_context(socket.socket()).bind(("0.0.0.0", port))
+        table, tcp = LinuxProcessTable(spawner), settings(tcp="127.0.0.1:80")
+        for one in (tcp, settings(http="http://127.0.0.1:80/", tcp="127.0.0.1:80")):
+            print(await prober.ask(one, stat.found))
+        seen = (await table.look((settings(command=["true"], start=[], tcp="127.0.0.1:80"),), {}))["p"]
+        print(seen.answering, seen.detail)
+        table.close()
+    print(await prober.ask(tcp, stat.found))
+    await prober.close()
+    child.close()
+    spawner.close()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make a network namespace")
+def test_that_no_port_is_left_to_ask_from_says_nothing_about_the_process(tmp_path: Path) -> None:
+    argv = ["unshare", "--net", sys.executable, "-c", WITHOUT_PORTS, str(tmp_path)]
+    there = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True)
+    *unasked, seen, refused = there.stdout.splitlines()
+    words = "no local port is free to connect from"
+    assert len(unasked) == 2
+    assert all("ok=None" in one and words in one for one in unasked), unasked
+    assert seen.startswith("True ")
+    assert words in seen
+    assert "ok=False" in refused
 
 
 @pytest.mark.parametrize("kind", ["listening", "full", "gone", "no socket", "long gone"])
