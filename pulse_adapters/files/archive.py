@@ -11,7 +11,7 @@ import secrets
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -31,6 +31,7 @@ from pulse_adapters.files.tarball import (
 )
 from pulse_adapters.files.worker import Deadline, OrderRefused, OutOfTime, describe_os_error
 from pulse_adapters.workers.users import expand_home
+from pulse_core.model.batches import in_batches
 
 BATCH_BYTES, BATCH_SESSIONS = 64 << 20, 1_000
 PART = re.compile(r"\.sessions-.*\.part")
@@ -105,7 +106,8 @@ class Archiver:
             names = sorted(entry.name for entry in entries)
         found = sorted(self._sessions(names, self.reader), key=lambda session: session.size)
         taken = [int(known[3]) for name in self._names() if (known := NAME.fullmatch(name))]
-        for number, batch in enumerate(batches(found), max(taken, default=0) + 1):
+        batches = in_batches(found, BATCH_SESSIONS, lambda session: session.size, BATCH_BYTES)
+        for number, batch in enumerate(batches, max(taken, default=0) + 1):
             name = f"sessions-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{self.effect}-{number}.tar.gz"
             self._archive_batch(batch, name)
 
@@ -200,19 +202,6 @@ class Archiver:
     def _names(self) -> list[str]:
         with os.scandir(self.store.fd) as entries:
             return sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
-
-
-def batches(sessions: Sequence[Session]) -> Iterator[Sequence[Session]]:
-    """The sessions in their order, a few at a time; a large one by itself."""
-    batch: list[Session] = []
-    for session in sessions:
-        full = sum(one.size for one in batch) + session.size > BATCH_BYTES or len(batch) == BATCH_SESSIONS
-        if batch and full:
-            yield batch
-            batch = []
-        batch.append(session)
-    if batch:
-        yield batch
 
 
 def open_directories(order: Mapping[str, Any], stack: ExitStack) -> tuple[SafeDirectory, SafeDirectory]:

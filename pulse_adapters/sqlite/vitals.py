@@ -4,7 +4,7 @@ import asyncio
 import json
 import sqlite3
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from pulse_adapters.sqlite.vitals_file import (
     tick_of,
     tick_row,
 )
+from pulse_core.model.batches import in_batches
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import TickRecord
@@ -196,7 +197,7 @@ class SqliteVitals:
         """One statement for many rows: they travel as one JSON text, which must not take long to make."""
         fields = ", ".join(f"json_extract(value, '$[{place}]')" for place in range(columns.count(",") + 1))
         sql = f"INSERT OR REPLACE INTO {table} ({columns}) SELECT {fields} FROM json_each(?)"
-        for batch in _batches(rows):
+        for batch in in_batches(rows, BATCH_ROWS, _characters, BATCH_CHARS):
             if await self._quietly(sql, (json.dumps(batch, default=str),)) is None:
                 self.dropped += len(batch)
                 self.trouble = f"samples can't be written, and are lost: {self._error}"
@@ -217,15 +218,5 @@ class SqliteVitals:
             return None
 
 
-def _batches(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
-    """The rows in groups of some size each; they are made as they are needed."""
-    batch: list[tuple[Any, ...]] = []
-    size = 0
-    for row in rows:
-        batch.append(row)
-        size += sum(len(value) for value in row if isinstance(value, str))
-        if size >= BATCH_CHARS or len(batch) >= BATCH_ROWS:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
+def _characters(row: tuple[Any, ...]) -> int:
+    return sum(len(value) for value in row if isinstance(value, str))

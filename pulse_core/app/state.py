@@ -1,13 +1,14 @@
 """The projections of a home without its daemon's help, at the head of the log or at an earlier row; and snapshots."""
 
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice, takewhile
+from itertools import takewhile
 from typing import Any, NamedTuple, TypeVar
 
 from pulse_core.app.context import HomeContext, LoadedSettings
 from pulse_core.composition import FOLD
+from pulse_core.model.batches import in_batches
 from pulse_core.model.errors import Damaged, NoHome, PulseError, SettingsRefused
 from pulse_core.model.event import Checkpoint, Event, Head
 from pulse_core.model.moment import Moment, local_text
@@ -118,7 +119,7 @@ def _folded(home: HomeContext, log: EventReader, fold: Fold) -> State:
     head, damage = log.head().seq, ""
     state = resumed(log, checkpoints_of(home, log), fold=fold)
     query = EventQuery(since_seq=state.seq, kinds=tuple(fold.kinds))
-    for batch in home.progress(in_batches(log.events(query)), head):
+    for batch in home.progress(in_batches(log.events(query), BATCH), head):
         lost = (event for event in batch if is_damaged(event.data))
         damage = damage or next((f"row {one.seq} ({one.kind}): {damage_in(one.data)}" for one in lost), "")
         state = fold(state, [foldable(event) for event in batch])
@@ -132,7 +133,7 @@ def state_at(home: HomeContext, log: EventReader, seq: int, *kept: Mapping[str, 
     """The projections at a row, from the furthest before it that was kept: in `kept`, or as a checkpoint."""
     state = resumed(log, *kept, checkpoints_of(home, log), upto=seq)
     events = log.events(EventQuery(since_seq=state.seq, kinds=tuple(FOLD.kinds)))
-    for batch in home.progress(in_batches(takewhile(lambda event: event.seq <= seq, events)), seq):
+    for batch in home.progress(in_batches(takewhile(lambda event: event.seq <= seq, events), BATCH), seq):
         state = FOLD(state, [foldable(event) for event in batch])
     return FOLD(state, (), upto=seq)
 
@@ -143,7 +144,7 @@ def history_of(home: HomeContext) -> History:
     async def history(seq: int) -> AsyncIterator[Sequence[Event]]:
         try:
             with home.events() as log:
-                for batch in in_batches(log.events(EventQuery(since_seq=seq))):
+                for batch in in_batches(log.events(EventQuery(since_seq=seq)), BATCH):
                     yield [foldable(event) for event in batch]
         except NoHome:
             return
@@ -165,7 +166,7 @@ def resumed(
     catch_up = fold.resume(*kept, upto=upto)
     for gap in catch_up.gaps():
         events = log.events(EventQuery(since_seq=gap.since, kinds=tuple(gap.kinds)))
-        for batch in in_batches(takewhile(lambda event: event.seq <= gap.upto, events)):  # noqa: B023 - read at once
+        for batch in in_batches(takewhile(lambda event: event.seq <= gap.upto, events), BATCH):  # noqa: B023 - read at once
             catch_up.take([foldable(event) for event in batch])
     return catch_up.state
 
@@ -193,12 +194,6 @@ def settings_faults(home: HomeContext) -> Sequence[str]:
         return home.settings().faults
     except SettingsRefused as refused:
         return refused.faults
-
-
-def in_batches(events: Iterator[Event]) -> Iterator[Sequence[Event]]:
-    """The events, many at a time."""
-    while batch := list(islice(events, BATCH)):
-        yield batch
 
 
 def foldable(event: Event) -> Event:

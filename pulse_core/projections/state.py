@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
+from pulse_core.model.batches import in_batches
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Window
@@ -53,10 +54,10 @@ def encode_in_pieces(value: object, levels: int = 3) -> Iterator[str]:
             yield from encode_in_pieces(one, levels - 1)
         yield "}"
     elif levels and isinstance(value, Mapping):
-        some = _batches(value.items(), lambda item: _length(item[1]))
+        some = in_batches(value.items(), AT_ONCE, lambda item: _length(item[1]), AT_ONCE)
         yield from _joined("{}", (encode_values(dict(batch)) for batch in some))
     elif levels and isinstance(value, list):
-        yield from _joined("[]", map(encode_values, _batches(value, _length)))
+        yield from _joined("[]", map(encode_values, in_batches(value, AT_ONCE, _length, AT_ONCE)))
     else:
         yield encode_values(value)
 
@@ -67,20 +68,6 @@ def _joined(ends: str, texts: Iterable[str]) -> Iterator[str]:
     for number, text in enumerate(texts):
         yield "," * bool(number) + text[1:-1]
     yield ends[1]
-
-
-def _batches(values: Iterable[T], length: Callable[[T], int]) -> Iterator[list[T]]:
-    """The values in their order, as many at once as have AT_ONCE values in them, or one that has more."""
-    batch: list[T] = []
-    room = AT_ONCE
-    for value in values:
-        room -= length(value)
-        if batch and room < 0:
-            yield batch
-            batch, room = [], AT_ONCE - length(value)
-        batch.append(value)
-    if batch:
-        yield batch
 
 
 def _length(value: object) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from pulse_core.model.batches import in_batches
 from pulse_core.model.event import Draft
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import LogMatched
@@ -151,10 +152,12 @@ class ErrorLog:
         for hits in batch.hits:
             severity, untold = self._logs[hits.log].severity, hits.number - len(hits.lines)
             # Those that are told alone, which are so many a minute: a storm costs no more.
-            parts = list(split_lines(hits.lines)) or [()]
+            parts = list(in_batches(hits.lines, LINES, len, CHARACTERS)) or [[]]
             for number, lines in enumerate(parts, 1):
                 count = len(lines) + (untold if number == len(parts) else 0)
-                matched = LogMatched(severity=severity, lines=lines, count=count, place=dict(batch.place))
+                matched = LogMatched(
+                    severity=severity, lines=tuple(lines), count=count, place=dict(batch.place)
+                )
                 drafts.append(Draft(matched, subject=batch.source))
             self._lines += hits.number
             self._count(batch.source, hits.number, untold, now, source_text(self._logs[hits.log]))
@@ -294,17 +297,3 @@ def latest_places(*several: Mapping[str, Place]) -> dict[str, Place]:
             if name not in latest or bytes_read(place) > bytes_read(latest[name]):
                 latest[name] = place
     return latest
-
-
-def split_lines(lines: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Split the lines into as few parts as the bounds of an event allow."""
-    part: list[str] = []
-    size = 0
-    for line in lines:
-        if part and (len(part) == LINES or size + len(line) > CHARACTERS):
-            yield tuple(part)
-            part, size = [], 0
-        part.append(line)
-        size += len(line)
-    if part:
-        yield tuple(part)

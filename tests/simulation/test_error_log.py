@@ -14,7 +14,7 @@ from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.kinds import ReloadRequested
 from pulse_core.ports.logs import LogBatch, MatchedLines, line_cost
 from pulse_core.settings.settings import Settings
-from pulse_core.watch.error_log import MAX_COST, MAX_DRAFTS, ErrorLog, latest_places, split_lines
+from pulse_core.watch.error_log import MAX_COST, MAX_DRAFTS, ErrorLog, latest_places
 from tests.simulation.senses import of_logs
 from tests.simulation.world import World, simulate
 
@@ -415,14 +415,6 @@ def test_a_sample_tells_how_much_is_followed_and_places_are_kept_at_least_every_
         assert 3 <= sum("places" in data for data in samples) <= 6
 
     simulate(story, ONE)
-
-
-@pytest.mark.parametrize(
-    ("sizes", "parts"), [([], []), ([5], [1]), ([5] * 250, [100, 100, 50]), ([2_000] * 30, [12, 12, 6])]
-)
-def test_an_event_holds_a_handful_of_lines(sizes: list[int], parts: list[int]) -> None:
-    handfuls = list(split_lines(["x" * size for size in sizes]))
-    assert [len(one) for one in handfuls] == parts
 
 
 def test_of_two_places_the_one_that_was_read_further_is_the_later() -> None:

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 from pulse_adapters.guidance.disk_project_files import DiskProjectFiles
 from pulse_core.app.append import append_all
-from pulse_core.app.state import checkpoints_of, foldable, in_batches, resumed
+from pulse_core.app.state import BATCH, checkpoints_of, foldable, resumed
 from pulse_core.guidance.events import GuidanceChanged, GuidanceImported
 from pulse_core.guidance.projection import GUIDANCE, Guidance, changes_in
 from pulse_core.guidance.protocol import ENDPOINT, EVENT_ID, Change, row_id
 from pulse_core.guidance.service import GuidanceService
+from pulse_core.model.batches import in_batches
 from pulse_core.model.errors import PulseError, UnknownName
 from pulse_core.model.event import Draft, Head
 from pulse_core.ports.readers import EventQuery
@@ -55,7 +56,7 @@ class RecordedGuidance:
             if not self._head.seq or log.chain_at(self._head.seq) != self._head.chain:
                 self._state = resumed(log, checkpoints_of(self._home, log), fold=FOLD)
             query = EventQuery(since_seq=self._state.seq, kinds=tuple(FOLD.kinds))
-            for batch in in_batches(takewhile(lambda event: event.seq <= head.seq, log.events(query))):
+            for batch in in_batches(takewhile(lambda event: event.seq <= head.seq, log.events(query)), BATCH):
                 self._state = FOLD(self._state, [foldable(event) for event in batch])
             self._state, self._head = FOLD(self._state, (), upto=head.seq), head
         return self._state.of(GUIDANCE)
