@@ -99,12 +99,15 @@ def conclude(look: Look) -> tuple[tuple[Draft, ...], CheckHistory]:
         gauge = gauge._replace(value=1.0)
     if gauge.value is None:
         return (), before._replace(unknown=unknown)
+    # While it stands, it is remembered when it was last seen wrong.
+    streak = before.streak if stands else None
     if _is_over(gauge, stands is not None):
-        history = CheckHistory(before.bad + 1, before.first or look.began, 0, unknown)
+        streak = streak._replace(seen=look.now) if streak else None
+        history = CheckHistory(before.bad + 1, before.first or look.began, 0, unknown, streak)
         if check.needed > 1:
             gauge = gauge._replace(words=f"{gauge.words}; {history.bad} checks in a row failed")
     else:
-        history = CheckHistory(good=before.good + 1)
+        history = CheckHistory(good=before.good + 1, streak=streak)
     if max(history.bad, history.good) < check.needed:  # too few to raise it, or to clear it
         if stands:
             return (), history

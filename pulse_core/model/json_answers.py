@@ -79,8 +79,8 @@ class IncidentJson(TypedDict):
     began while no daemon ran, when it may have been well last: it began between that and `began`, and both durations
     are the least; unsure_ms: how much `wrong_ms` may be more; faded: nobody said that it is over, but it did not come
     again; last_seen: when an error or a log line was seen last, of which nobody knows yet whether it comes again;
-    printed: what a process printed last; helped: whether what was done did; null if nobody knows, or people were only
-    told.
+    printed: what a process printed last; helped: whether what was done did; null if nobody knows (doubt: why), or people
+    were only told.
     """
 
     id: str
@@ -103,6 +103,7 @@ class IncidentJson(TypedDict):
     delays: Sequence[str]
     held: HeldStatus | None
     helped: bool | None
+    doubt: str
     ended_by: str
 
 

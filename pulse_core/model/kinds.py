@@ -263,6 +263,9 @@ class ConditionCleared(Payload, kind="condition-cleared", wakes=Wake.NOW):
     unwatched: bool = Field(
         default=False, description="nobody looks at it any more, so whether it is over is not known"
     )
+    wrong: int = Field(
+        default=0, description="when it was last seen wrong, UTC microseconds; 0: nobody knows"
+    )
 
 
 class LogMatched(Payload, kind="log-matched", wakes=Wake.NOW):

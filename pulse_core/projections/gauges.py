@@ -90,7 +90,8 @@ def conclude_gauges(
         streak = _next_streak(gauge, history, now)
         if streak is not None:
             over[name] = streak
-        drafts += _changes(gauge, history.conditions[name], streak, now)
+        wrong = history.over[name].seen if name in history.over else None
+        drafts += _changes(gauge, history.conditions[name], streak, now, wrong)
     for name in history.conditions.raised:
         if name.startswith(kinds) and name not in measured:
             kept = history.over.get(name)
@@ -115,14 +116,17 @@ def _next_streak(gauge: Gauge, history: History, now: Moment) -> Streak | None:
     return Streak(before.since if holds and before else now, now)
 
 
-def _changes(gauge: Gauge, stands: Condition | None, streak: Streak | None, now: Moment) -> Iterator[Draft]:
+def _changes(
+    gauge: Gauge, stands: Condition | None, streak: Streak | None, now: Moment, wrong: Moment | None
+) -> Iterator[Draft]:
     if gauge.unwatched and stands is not None:
         yield Draft(ConditionCleared(evidence=gauge.unwatched, unwatched=True), subject=gauge.name)
     if gauge.unwatched or gauge.value is None:
         return
     if stands is not None and not gauge.is_over(gauge.bound.clear):
         value = gauge.value if gauge.is_number else None
-        yield Draft(ConditionCleared(evidence=gauge.words, value=value), subject=gauge.name)
+        cleared = ConditionCleared(evidence=gauge.words, value=value, wrong=wrong.at if wrong else 0)
+        yield Draft(cleared, subject=gauge.name)
     elif stands is not None and stands.state == gauge.state:
         return
     elif streak is not None and (lasted := now.since(streak.since)) >= gauge.bound.for_:

@@ -10,19 +10,21 @@ from pulse_core.model.durations import duration_text
 from pulse_core.model.event import Event
 from pulse_core.model.json_answers import CauseJson, IncidentJson, MeasureJson
 from pulse_core.model.moment import Moment, iso
-from pulse_core.model.names import ARCHIVE_SESSIONS, CLEAN_PATHS, ONLY_LOGGED, RESTART_PROCESS
+from pulse_core.model.names import ARCHIVE_SESSIONS, CLEAN_PATHS, ONLY_LOGGED, RESTART_PROCESS, RUN_COMMAND
 from pulse_core.model.stored_data import damage_in, is_damaged
 from pulse_core.model.text import freed_text
 
 TOLD = frozenset({"notify", "note", "create-task"})
 """Actions that only tell people or agents: what these do then is no help of Pulse."""
+EXCUSING = frozenset({RESTART_PROCESS, RUN_COMMAND})
+"""Actions after which what is looked at counts for nothing for a while."""
 QUIET_US = 300_000_000
 """What comes again within five minutes belongs to the same story."""
 FADED_US = {"error": 1_200_000_000, "log": 600_000_000}
 """What nothing ends is over when it has not come again for so long: an error that comes again is recorded once in ten
 minutes, so at least once in twenty; of a log nobody is told any more after ten."""
 AWAY_US = 10_000_000
-"""For how long no daemon runs at least where that is more than its restart."""
+"""For how long no daemon runs, or nothing that is seen counts, at least where that is more than a restart."""
 HISTORY_US = 3_600_000_000
 """What happens an hour after its end has nothing to do with it."""
 MOST_REQUESTS = 20
@@ -104,6 +106,7 @@ class Incident:
     is known, and held_since when (UTC microseconds);
     requests_since: what they requested since it is over, which belongs to it if it comes again;
     worked: when something that Pulse did had last worked, with nothing done by a person since;
+    excused: when its process was last restarted for it, or a command run; outlived: it was seen wrong after that, too;
     unseen: for how many microseconds no daemon ran before `since`, if nothing has shown yet that it was still wrong then;
     by_person: a person requested the start that comes next.
     """
@@ -133,6 +136,8 @@ class Incident:
     held_by: str = ""
     held_since: int = 0
     worked: Moment | None = None
+    excused: Moment | None = None
+    outlived: bool = False
     unseen: int = 0
     by_person: bool = False
 
@@ -178,11 +183,16 @@ class Incident:
         if self.held_by:
             self.hold(self.held_by, max(0, at - self.held_since))
 
-    def end(self, at: Moment, by: str = "") -> None:
-        """It is over; by: why, if it did not recover."""
+    def end(self, at: Moment, by: str = "", wrong: int = 0) -> None:
+        """It is over; by: why, if it did not recover; wrong: when it was last seen wrong, where that is known."""
         lasted = 0 if self.over else at.since(self.since)
+        self.outlived = self.excused is not None and wrong > self.excused.at
         if self.unseen and lasted <= QUIET_US:  # it may have been well when the daemon began
             self.unsure_us += lasted
+        elif self.excused is not None:
+            unseen = min(at.since(self.excused), at.at - wrong if wrong else lasted)
+            unsure = unseen if AWAY_US <= unseen < lasted else 0
+            self.wrong_us, self.unsure_us = self.wrong_us + lasted - unsure, self.unsure_us + unsure
         else:
             self.wrong_us += lasted
         self.last, self.over, self.ended_by = at, True, by
@@ -219,7 +229,16 @@ class Incident:
         if self.about != "condition":
             return True
         is_soon = self.last.since(self.worked) <= QUIET_US
-        return None if is_soon and self.unseen else is_soon
+        return None if is_soon and self.doubt else is_soon
+
+    @property
+    def doubt(self) -> str:
+        """Why nobody knows whether something that Pulse did helped a condition, in words; empty if that is known."""
+        if self.about != "condition" or not self.over or self.worked is None:
+            return ""
+        if self.unseen:
+            return "since no daemon ran for a while"
+        return "since it was seen wrong after that, too" if self.outlived else ""
 
     def take_outcome(self, row: Event, action: str) -> None:
         """Take the outcome of an effect that Pulse wished for this."""
@@ -227,6 +246,8 @@ class Incident:
         # So does what frees a disk, which is sensed while it is still at work.
         in_time = not self.over or action in (RESTART_PROCESS, CLEAN_PATHS, ARCHIVE_SESSIONS)
         has_worked = row.kind == "effect-acked" and action not in TOLD and not is_idle(row)
+        if has_worked and self.about == "condition" and action in EXCUSING:
+            self.excused = row.moment
         if in_time and has_worked and not self.by_person:
             self.worked = row.moment
             self.still_wrong()
@@ -257,6 +278,7 @@ class Incident:
             if self.held_by and not self.over
             else None,
             "helped": self.helped,
+            "doubt": self.doubt if self.helped is None else "",
             "ended_by": self.ended_by,
         }
 
@@ -270,7 +292,9 @@ def incident_from(values: dict[str, Any]) -> Incident:
         for name, one in values.pop("causes").items()
     }
     measures = {key: IncidentMeasure(**one) for key, one in values.pop("measures").items()}
-    moments = {name: moment_from(values.pop(name)) for name in ("began", "since", "last", "worked")}
+    moments = {
+        name: moment_from(values.pop(name)) for name in ("began", "since", "last", "worked", "excused")
+    }
     return Incident(**values, **moments, causes=causes, measures=measures)
 
 

@@ -45,7 +45,7 @@ from pulse_core.projections.incident import (
     said,
 )
 
-VERSION = 26
+VERSION = 27
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -71,6 +71,8 @@ ATTEMPTED = "effect-attempt-failed"
 DAEMON = "daemon"
 IS_DOWN = "notify:flapping:"
 """With which the keys of notices of processes that are down begin."""
+CHECK = "check:"
+"""With which the names of the conditions of checks begin."""
 PULSE = "pulse"
 """Who writes what the daemon decides."""
 OF_PULSE = {
@@ -336,7 +338,8 @@ class IncidentFold:
             self._forget_restarts(row.subject)
         if (story := self._current(about, row.subject)) and not story.over:
             by = "its own manager stopped it" if row.kind == "process-stopped" else ""
-            story.end(row.moment, why_unwatched(row) if about == "condition" else by)
+            wrong = int(decoded(row).get("wrong", 0)) if '"wrong"' in row.data else 0
+            story.end(row.moment, why_unwatched(row) if about == "condition" else by, wrong)
 
     # Processes: what is intended is no incident, unless it fails
 
@@ -370,8 +373,11 @@ class IncidentFold:
         self.state.wanted[row.subject] = row.moment.plus(int(data.get("expires_us") or 0))
         because, restart = f": {why}" if why else "", f"{RESTART_PROCESS}:{row.subject}"
         words = f"{row.actor} requested a {verb}{because}"
-        for answered in self._newest():  # by restarts of this process
-            if answered.about == "condition" and not answered.over and restart in answered.measures:
+        for answered in self._newest():
+            # What a check looks at may stand on any process, whichever one Pulse restarts for it.
+            about = (CHECK, f"usage:{row.subject}:")
+            may_mend = restart in answered.measures or answered.subject.startswith(about)
+            if answered.about == "condition" and not answered.over and may_mend:
                 answered.request(f"{row.actor} requested a {verb} of {row.subject}{because}")
                 answered.worked = None
         if story is None or story.over:

@@ -10,7 +10,7 @@ from rich.tree import Tree
 from pulse_core.model.durations import duration_text
 from pulse_core.model.moment import iso
 from pulse_core.model.text import count, one_line, quoted
-from pulse_core.projections.incident import TOLD, without_id
+from pulse_core.projections.incident import without_id
 from pulse_core.projections.incidents import PULSE
 from upulse_cli.time_args import local, zone
 
@@ -82,10 +82,8 @@ def lines(told: Mapping[str, Any], is_present: bool = True) -> Iterator[str]:
         )
         by_itself = without if told["ended"] else f"not recovered {'yet' if is_present else LAST_RUN}"
         yield "recovered" if told["helped"] else by_itself
-    elif (
-        told["about"] == "condition" and told["ended"] and {one["action"] for one in told["measures"]} - TOLD
-    ):
-        yield "recovered; it is not known by what, since no daemon ran for a while"
+    elif told["doubt"]:
+        yield f"recovered; it is not known by what, {told['doubt']}"
 
 
 def began(told: Mapping[str, Any]) -> str:

@@ -428,7 +428,7 @@ def test_what_was_seen_and_is_redacted_leaves_no_empty_place() -> None:
     assert next(lines(one)) == "condition disk:/x, resolved after 3 us"
 
 
-def test_what_a_person_requested_of_the_process_that_answers_a_condition_is_part_of_it() -> None:
+def test_what_a_person_requested_while_a_check_failed_is_part_of_it_whatever_process_that_was_about() -> None:
     restart = RESTART.model_copy(update={"params": {"process": "web", "for_condition": "check:page"}})
     failing = ConditionRaised(evidence="it answers 500", state="failing")
     rows = ((0, failing, "check:page"), (1, restart, restart.key), (2, ACKED, "#2"))
@@ -438,11 +438,50 @@ def test_what_a_person_requested_of_the_process_that_answers_a_condition_is_part
     stop = STOP.model_copy(update={"why": "disks"})
     (one,) = told_of(*rows, (3, stop, "web", PERSON), (4, AGAIN, "other", PERSON), over)
     assert [*lines(one)][-2:] == [
-        "ada requested a stop of web: disks",
+        "ada requested a restart of other",
         "recovered after a request; whether that helped is not known",
     ]
+    assert one["requests"][0] == "ada requested a stop of web: disks"
+    for name, told in (("disk:/x", 0), ("usage:web:memory", 0), ("usage:other:memory", 1)):
+        (one,) = told_of((0, FULL, name), (1, AGAIN, "other", PERSON), (2, FREE, name))
+        assert len(one["requests"]) == told
     (one,) = told_of(*rows, (3, stop, "web", PERSON), (4, restart, restart.key), (5, ACKED, "#5"), over)
     assert [*lines(one)][-1] == "recovered"
+
+
+def test_what_was_seen_wrong_after_a_restart_is_not_said_to_have_been_mended_by_it() -> None:
+    restart = RESTART.model_copy(update={"params": {"process": "web", "for_condition": "usage:web:memory"}})
+    high = ConditionRaised(evidence="web takes 300 MiB", state="high")
+    rows = ((0, high, "usage:web:memory"), (SECOND, restart, restart.key), (2 * SECOND, ACKED, "#2"))
+
+    def end(seen_us: int) -> IncidentJson:
+        over = ConditionCleared(evidence="web takes 10 MiB", wrong=10**15 + seen_us)
+        return told_of(*rows, (9 * SECOND, over, "usage:web:memory"))[0]
+
+    assert [*lines(end(SECOND))][-1] == "recovered"
+    assert end(SECOND)["doubt"] == ""
+    late = end(4 * SECOND)
+    assert (late["helped"], late["wrong_ms"], late["unsure_ms"]) == (None, 9_000, 0)
+    assert [*lines(late)][-1] == "recovered; it is not known by what, since it was seen wrong after that, too"
+
+
+@pytest.mark.parametrize(("wrong", "least_ms"), [(0, 2_000), (30 * SECOND, 30_000), (55 * SECOND, 60_000)])
+def test_looks_that_counted_for_nothing_since_it_was_restarted_say_nothing_of_how_long_it_was_wrong(
+    wrong: int, least_ms: int
+) -> None:
+    restart = RESTART.model_copy(update={"params": {"process": "web", "for_condition": "check:page"}})
+    failing = ConditionRaised(evidence="it answers 500", state="failing")
+    over = ConditionCleared(evidence="it answers", wrong=wrong and 10**15 + wrong)
+    (one,) = told_of(
+        (0, failing, "check:page"), (1, restart, restart.key), (2 * SECOND, ACKED, "#2"),
+        (60 * SECOND, over, "check:page"),
+    )  # fmt: skip
+    assert (one["lasted_ms"], one["wrong_ms"], one["unsure_ms"]) == (60_000, least_ms, 60_000 - least_ms)
+    (one,) = told_of(
+        (0, failing, "check:page"), (1, restart, restart.key), (2 * SECOND, ACKED, "#2"),
+        (9 * SECOND, ProcessStartRequested(), "other", PERSON), (60 * SECOND, over, "check:page"),
+    )  # fmt: skip
+    assert (one["wrong_ms"], one["helped"]) == (least_ms, False)
 
 
 def test_of_an_effect_that_a_person_added_it_is_said_by_whom() -> None:

@@ -86,6 +86,17 @@ def test_with_evidence_as_many_in_a_row_must_agree_on_either() -> None:
     assert checked.looks(BAD, BAD, GOOD, BAD, BAD, BAD) == ["", "", "", "", "", "+failing"]
     assert checked.looks(GOOD, GOOD, BAD, GOOD, GOOD, GOOD) == ["", "", "", "", "", "-"]
     assert checked.payloads[0].evidence == "it is bad; 3 checks in a row failed"
+    cleared = checked.payloads[1]
+    assert isinstance(cleared, ConditionCleared)
+    assert cleared.wrong == at(2 * 30).at  # the last bad look, whatever good ones it took to clear it
+    checked = Checked()
+    checked.looks(BAD, GOOD)
+    excused = Checked()
+    excused.look(0, BAD)
+    excused.look(10, BAD, excuse="it was only just started")
+    excused.look(20, GOOD)
+    moments = [one.payloads[1].wrong for one in (checked, excused)]  # type: ignore[union-attr]  # both are cleared
+    assert moments == [at(0).at, 0]
 
 
 def test_the_words_say_how_often_where_once_is_not_enough() -> None:
