@@ -65,7 +65,7 @@ async def tasks_for_conditions(prev: Snapshot, curr: Snapshot, inner: Inner) -> 
         if left > 0:
             verdict = verdict.after_wait(left)
         elif key not in known and not was_made:  # of one that was closed no other is made
-            title = f"{name} is wrong, first seen {utc_text(condition.began.at)}"[:200]
+            title = f"{name} went wrong, first seen {utc_text(condition.began.at)}"[:200]
             params = {"project": settings.project, "title": title, "prompt": _prompt(name, condition)}
             verdict = verdict.plus(CREATE_TASK.wish(f"condition:{name}", params, condition.evidence))
     return verdict
@@ -73,9 +73,9 @@ async def tasks_for_conditions(prev: Snapshot, curr: Snapshot, inner: Inner) -> 
 
 def _prompt(name: str, condition: Condition) -> str:
     tries = condition.measures
-    done = [f"- {one.action}: {'worked' if one.worked else one.told or 'did not work'}" for one in tries]
+    done = [f"- {one.action}: {'done' if one.worked else one.told or 'did not work'}" for one in tries]
     said = "\n".join([condition.evidence, "", "What was done about it:", *(done or ["- nothing"])])
-    return f"The condition {name} stands. Find out why, and mend the cause.\n\n{as_data(said)}"
+    return f"The condition {name} was raised. Look whether it stands, find out why, and mend the cause.\n\n{as_data(said)}"
 
 
 RULES = (release_ended_claims, close_done_tasks, tasks_for_conditions, tell_stuck_tasks)
