@@ -128,7 +128,8 @@ def _notice_of_lines(name: str, news: Sequence[SimilarLines], curr: Snapshot) ->
         if (left := gap - age) > 0:
             note = f"{name}: told {duration_text(age)} ago; again in {duration_text(left)}"
             return Verdict(notes=(note,)).after_wait(left)
-    if not begun and not is_told(TOPIC + name, curr):
+    came = told and source.last and curr.now.since(source.last) < curr.now.since(told.last)
+    if not begun and not (is_told(TOPIC + name, curr) and (storm or came)):  # a reminder says that it goes on
         return Verdict()
     shown = news or tuple(source.alike.values())
     title = f"storm in {name}" if storm else _title(name, shown)

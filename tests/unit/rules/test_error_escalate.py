@@ -264,6 +264,13 @@ def test_the_turn_of_other_lines_is_not_overslept() -> None:
     assert told.verdict.tick_ms == 100_001
 
 
+def test_of_what_did_not_come_again_nobody_is_reminded_as_if_it_lasted() -> None:
+    told = say(story(notify={"remind": "2m"}), "ERROR once")
+    assert tick(told) == [f"errors in {APP}"]
+    assert titles(told, every="1m", times=9) == []
+    assert tick(told.after("2m")) == [f"resolved: errors in {APP}"]
+
+
 def test_a_reminder_repeats_what_lasts() -> None:
     told = say(story(notify={"remind": "5m"}), "WARN slow", severity="warning")
     tick(told)
