@@ -27,6 +27,7 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment, iso
 from pulse_core.model.names import PROCESS_USAGE
+from pulse_core.model.text import count
 from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.ports.watcher import Watcher
@@ -177,7 +178,7 @@ def process_status(
     usage: its entry in the newest sample of what processes take.
     """
     history, look = snapshot.process(name), newest_look(name, snapshot)
-    since = history.up or history.down
+    since = history.up or history.starting or history.down
     if (doubt := unlooked(snapshot, looked)) and since:
         state, why = ProcessState.UNKNOWN, f"{doubt}; last known: {condition.state.value}, {condition.why}"
         since = looked  # it came up, or down, before that
@@ -228,7 +229,11 @@ def probe_words(look: Mapping[str, Json]) -> str:
     """How many of the last probes failed, and why; empty if there is nothing to say."""
     said = look.get("probe", {})
     error, failed = said.get("error", ""), said.get("failed", 0)
-    return f"{failed} of the last {said['of']} probes failed, the last one: {error}" if failed else error
+    return (
+        f"{failed} of the last {count(said['of'], 'probe')} failed, the last one: {error}"
+        if failed
+        else error
+    )
 
 
 def process_conditions(snapshot: Snapshot) -> Mapping[str, ProcessCondition]:

@@ -323,6 +323,9 @@ def _progress(process: ProcessSettings, curr: Snapshot) -> str:
 def _dead_status(
     process: ProcessSettings, history: ProcessHistory, curr: Snapshot, look: Mapping[str, Json]
 ) -> ProcessStatus:
+    if not process.autostart and not history.was_begun(curr.now.boot):
+        why = f"autostart = false; start it: upulse process start {process.name}"
+        return ProcessStatus(ProcessState.STOPPED, why=why)
     if paused := curr.control.paused:
         dead_for = duration_text(curr.now.since(history.down or paused))
         story = _describe_history(history, _failed_start(history, look), look.get("holder", ""))
@@ -332,9 +335,6 @@ def _dead_status(
         return ProcessStatus(ProcessState.RESTARTING, why=f"its restart {_progress(process, curr)}")
     if history.starting and (starting := _starting_status(process, history.starting, curr)):
         return starting
-    if not process.autostart and not history.was_begun(curr.now.boot):
-        why = f"autostart = false; start it: upulse process start {process.name}"
-        return ProcessStatus(ProcessState.STOPPED, why=why)
     if missing := [name for name in process.depends_on if curr.process(name).up is None]:
         return _waiting(ProcessState.WAITING, "", missing)
     if process.depends_on and history.down and (left := ORDER_US - curr.now.since(history.down)) > 0:

@@ -183,6 +183,13 @@ def test_what_waits_for_its_next_try_says_so() -> None:
     assert "next try" not in standing(tried, looked=None)["why"]
 
 
+def test_what_is_starting_does_so_since_it_was_started_not_since_it_went_down() -> None:
+    started = NOW.plus(-SECOND)
+    now = standing(DEAD._replace(starting=started, attempts=(started,)))
+    assert (now["state"], now["since"]) == ("starting", iso(started.at))
+    assert standing(DEAD)["since"] == iso(NOW.plus(-50 * SECOND).at)
+
+
 @pytest.mark.parametrize("history", [UP, DEAD])
 def test_of_what_nobody_looks_at_only_what_was_known_is_said(history: ProcessHistory) -> None:
     stopped, stuck = standing(history, looked=None), standing(history, looked=NOW.plus(-40 * SECOND))

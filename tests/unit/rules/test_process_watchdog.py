@@ -205,6 +205,13 @@ def test_a_paused_pulse_says_for_how_long_it_has_been_dead() -> None:
     story.expect("restart-process")
 
 
+def test_a_pause_holds_nothing_back_from_what_only_a_person_starts() -> None:
+    story = die(a_story(autostart=False))
+    story.event(Paused(why="moving"), actor="ada")
+    story.tick()
+    story.expect_note("gateway: stopped: autostart = false; start it: upulse process start gateway")
+
+
 def test_what_may_never_be_started_and_never_ran_is_down_with_who_holds_its_port() -> None:
     held = "127.0.0.1:1 is held by process 7 (nginx)"
     story = a_story(restart={"max": 0})
