@@ -10,7 +10,7 @@ from pathlib import Path
 from pulse_adapters.workers.owned_git import OwnedGit
 from pulse_core.agents.run_files import Workspace
 from pulse_core.model.errors import PulseError
-from pulse_core.model.text import count
+from pulse_core.model.text import are, count
 from pulse_core.tasks.task import Project
 
 SLUG = 40
@@ -70,8 +70,8 @@ class Worktree:
         how = f"push it first: git -C {self._path} push -u origin {branch}"
         if not self._git("for-each-ref", f"refs/remotes/*/{branch}"):
             raise PulseError(f"the branch {branch} is not pushed; {how}")
-        if (count := int(self._git("rev-list", "--count", f"refs/heads/{branch}", "--not", "--remotes"))) > 0:
-            raise PulseError(f"{count} commits of {branch} are not pushed; {how}")
+        if (left := int(self._git("rev-list", "--count", f"refs/heads/{branch}", "--not", "--remotes"))) > 0:
+            raise PulseError(f"{count(left, 'commit')} of {branch} {are(left)} not pushed; {how}")
         listed = self._git.run(
             ("gh",), "pr", "list", "--head", branch, "--state", "all", "--json", "url,state"
         )

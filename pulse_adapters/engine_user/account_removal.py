@@ -15,6 +15,7 @@ from pulse_adapters.sandbox.scratch_folder import remove_left_over
 from pulse_adapters.workers.process_tree import live_process_table, of_user
 from pulse_adapters.workers.untrusted_paths import remove_tree, run_as_user
 from pulse_adapters.workers.users import find_group
+from pulse_core.model.text import count
 
 PATIENCE, PATIENCE_OF_ROOT = 10.0, 60.0
 EVERYBODYS = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock")
@@ -78,7 +79,7 @@ def _end_processes(account: Account) -> None:
     while left := list(of_user(account.uid)(live_process_table())):
         if time.monotonic() > until:
             raise NoAccount(
-                f"{len(left)} processes of the user {account.name} don't end, as {left[0]}; try again"
+                f"{count(len(left), 'process')} of the user {account.name} did not end, as {left[0]}; try again"
             )
         run_as_user(("sh", "-c", "kill -9 -1"), account.ids, None, 1.0)
 

@@ -25,7 +25,7 @@ from pulse_core import __version__
 from pulse_core.app.doctor import FAIL, OK, WARN, Finding
 from pulse_core.home import HomeLayout
 from pulse_core.model.moment import Moment
-from pulse_core.model.text import format_size
+from pulse_core.model.text import count, format_size
 
 PACKAGES = (
     "aiosqlite", "dnspython", "GitPython", "httpx", "psutil", "pydantic", "rich", "typer", "uuid-utils", "watchfiles"
@@ -219,7 +219,7 @@ class HostChecks:
         def repair() -> str:
             given = sum(hand_over(path, home) for path in strange)
             left = f"; {len(strange) - given} that are not root's are left" if given < len(strange) else ""
-            return f"{given} files belong to {user_name(owner.st_uid)} now{left}"
+            return f"{count(given, 'file')} went to {user_name(owner.st_uid)}{left}"
 
         yield Finding("owner", FAIL, words, f"as root: chown -R {user_name(owner.st_uid)} {home}",
                       repair if os.geteuid() == 0 else None)  # fmt: skip

@@ -46,6 +46,7 @@ from pulse_core.app.doctor import DAMAGE_REMEDY, FAIL, OK, WARN, Finding
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, PulseError
 from pulse_core.model.event import Event
+from pulse_core.model.text import are, count
 
 WAL_RESET_FIXED = (3, 51, 3)
 OLDEST_SQLITE = (3, 38, 0)
@@ -161,7 +162,7 @@ class StoreChecks:
         elif is_accepted:
             yield Finding("log", WARN, f"{words}; this damage was accepted, and all after that is good")
         elif words:
-            good = f"; {rows} rows before it are good" if rows else ""
+            good = f"; {count(rows, 'row')} before it {are(rows)} good" if rows else ""
             yield Finding("log", FAIL, f"{words}{good}", DAMAGE_REMEDY)
         else:
             yield from self._sound(rows)
@@ -277,7 +278,9 @@ class StoreChecks:
                     "SELECT (SELECT count(*) FROM sample), (SELECT count(*) FROM tick)"
                 ).fetchone()
             yield Finding(
-                "vitals", OK, f"{samples} samples and {ticks} ticks, {path.stat().st_size >> 20} MiB"
+                "vitals",
+                OK,
+                f"{count(samples, 'sample')} and {count(ticks, 'tick')}, {path.stat().st_size >> 20} MiB",
             )
         except sqlite3.Error as error:
             yield Finding("vitals", WARN, f"{path} can't be read: {error}",

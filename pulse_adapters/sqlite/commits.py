@@ -32,6 +32,7 @@ from pulse_core.model.errors import Conflict, LogGone, LogUnavailable, Refused
 from pulse_core.model.event import Draft, Event, Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import encode
+from pulse_core.model.text import are, count
 from pulse_core.ports.log import Listener
 from pulse_core.ports.stores import Objects
 
@@ -241,9 +242,10 @@ class Commits:
             how = f"its rows could not be saved in {saved} ({error}), which is tried again; don't stop the daemon"
         else:
             self._saved = self._files.version(saved.name)
-            lost = f", and {self.head.seq - last} after them are LOST" if last < self.head.seq else ""
+            more = self.head.seq - last
+            lost = f", and {more} after that {are(more)} LOST" if more > 0 else ""
             how = (
-                f"its {last} rows are saved in {saved}{lost}; stop the daemon (upulse daemon stop), then:"
+                f"its {count(last, 'row')} {are(last)} saved in {saved}{lost}; stop the daemon (upulse daemon stop), then:"
                 " upulse doctor --repair"
             )
         self._gone = f"{self._fault} while the daemon had it open: nothing is recorded any more; {how}"

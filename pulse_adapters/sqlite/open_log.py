@@ -34,6 +34,7 @@ from pulse_adapters.workers.database_files import files_of
 from pulse_adapters.workers.read_only import is_read_only
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged
+from pulse_core.model.text import are, count
 
 TAIL = 1_000
 """Rows whose chain is checked at each start; `verify` checks them all."""
@@ -170,7 +171,11 @@ def refuse_new_log(path: Path) -> None:
     state = HomeLayout(path.parent).state
     known = max([last_row_of_any(path), *(one.head.seq for one in read_checkpoints(state).values())])
     if known or read_host(state):
-        rows = f", and had {known} rows, which are LOST" if known else ", and this home had one"
+        rows = (
+            f", and had {count(known, 'row')}, which {are(known)} LOST"
+            if known
+            else ", and this home had one"
+        )
         raise Damaged(
             f"{path} {'is empty' if path.exists() else 'is gone'}{rows}; put it back, or restore it from a backup, or go on"
             " without them: `upulse daemon start --accept-damage`"
@@ -180,8 +185,10 @@ def refuse_new_log(path: Path) -> None:
 def refuse_lost_end(path: Path, head: int, noted: int) -> None:
     """Raise Damaged if rows after the last one were acknowledged, which a -wal deleted after a kill takes along."""
     if noted > head:
+        lost = noted - head
+        rows = f"{count(noted, 'row')}: the {lost} after it {are(lost)} LOST"
         raise Damaged(
-            f"{path} ends at row {head}, and had {noted} rows: the {noted - head} after it are LOST; was its -wal deleted"
+            f"{path} ends at row {head}, and had {rows}; was its -wal deleted"
             " after a kill, or an older copy laid there? Restore it from a backup, or go on without them: `upulse daemon"
             " start --accept-damage` keeps a copy in damaged/ first"
         )

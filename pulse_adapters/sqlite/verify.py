@@ -17,6 +17,7 @@ from pulse_adapters.sqlite.migrate import format_of, steps
 from pulse_adapters.sqlite.payloads import LostPayload, is_reference, payload_in
 from pulse_adapters.sqlite.redactions import Redactions
 from pulse_core.model.errors import Damaged, NoHome
+from pulse_core.model.text import count
 
 _BATCH = 1_000
 _CHECK_CACHE = 32_768
@@ -133,7 +134,7 @@ def _short_of(walk: LogWalk, expect: tuple[int, bytes] | None) -> str:
     if expect is None or expect[0] == 0:
         return ""
     if expect[0] > walk.seq:
-        return f"row {walk.seq + 1} is missing: the log once had {expect[0]} rows"
+        return f"row {walk.seq + 1} is missing: the log once had {count(expect[0], 'row')}"
     if not expect[1]:
         return ""
     row = walk.connection.execute("SELECT chain FROM event WHERE seq = ?", expect[:1]).fetchone()

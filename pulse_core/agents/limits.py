@@ -7,7 +7,7 @@ from pulse_core.agents.projection import AgentRuns, Run
 from pulse_core.agents.settings import AgentSettings
 from pulse_core.model.durations import UNITS, duration_text
 from pulse_core.model.moment import Moment
-from pulse_core.model.text import format_size
+from pulse_core.model.text import count, format_size
 from pulse_core.tasks.admission import described
 from pulse_core.tasks.task import TaskState
 
@@ -62,7 +62,7 @@ def reason_to_pause(
     if agent.silence and sample.quiet_us >= agent.silence:
         return f"it printed nothing for {duration_text(agent.silence)}"
     if agent.same_turns and sample.same_turns >= agent.same_turns:
-        return f"its last {sample.same_turns:,} turns said nothing new"
+        return f"its last {count(sample.same_turns, 'turn')} said nothing new"
     cost = sample.tokens * runs.average_cost(run.agent).token
     if agent.cost_per_run and cost > agent.cost_per_run:
         return f"it has cost about {cost:.2f}, of at most {agent.cost_per_run:g}"

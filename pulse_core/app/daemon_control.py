@@ -7,7 +7,7 @@ from typing import Protocol
 
 from pulse_core.model.errors import PulseError
 from pulse_core.model.home_status import LogStatus
-from pulse_core.model.text import count_kinds
+from pulse_core.model.text import are, count, count_kinds
 
 STOP_MARGIN = 5.0
 """Seconds beyond the settings' stop_grace that a stop may take."""
@@ -111,7 +111,9 @@ class DaemonControl:
                 f"What it could not record is LOST: {count_kinds(held)}. The next start knows nothing of it."
             )
         if was_there and log and log["rows"] and not self.is_log_there():
-            self.say(f"The log was deleted, and could not be saved: its {log['rows']} rows are LOST.")
+            self.say(
+                f"The log was deleted, and could not be saved: its {count(log['rows'], 'row')} {are(log['rows'])} LOST."
+            )
         try:
             self.end_hosts()
         except PulseError as error:  # a restart goes on

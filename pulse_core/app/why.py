@@ -24,7 +24,7 @@ from pulse_core.model.home_status import HomeStatus
 from pulse_core.model.kinds import Effect, ProcessDied, ProcessUp
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.names import subjects_of
-from pulse_core.model.text import count_kinds
+from pulse_core.model.text import count, count_kinds
 from pulse_core.model.tick import TickRecord
 from pulse_core.model.vitals import Sample
 from pulse_core.ports.readers import EventQuery, EventReader
@@ -141,7 +141,7 @@ class EffectExplanation:
         tick, wanted = self.timeline.data.get("tick"), self.timeline.data.get("samples", ())
         gone = len(wanted) - len(self.samples)
         if gone > 0:
-            yield f"{gone} of its {len(wanted)} samples: not written yet, or vitals.db was trimmed or deleted"
+            yield f"{gone} of its {count(len(wanted), 'sample')}: not written yet, or vitals.db was trimmed or deleted"
         if tick is not None and self.tick is None:
             yield f"the record of tick {tick}: not written yet, or vitals.db was trimmed or deleted"
         if self.tick and self.tick.snapshot and not self.snapshot_kept:

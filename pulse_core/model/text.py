@@ -16,6 +16,11 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else plural}"
 
 
+def are(number: int) -> str:
+    """The verb for so many: `is` or `are`."""
+    return "is" if number == 1 else "are"
+
+
 def listed(items: Sequence[object], most: int) -> str:
     """The first of these, and how many more there are: `a, b and 3 more`."""
     more = f" and {len(items) - most:,} more" if len(items) > most else ""

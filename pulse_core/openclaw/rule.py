@@ -8,7 +8,7 @@ from pydantic import Field
 from pulse_core.actions import ActionDeclaration, ActionParams
 from pulse_core.model.durations import duration_text
 from pulse_core.model.moment import Moment
-from pulse_core.model.text import format_size
+from pulse_core.model.text import count, format_size
 from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Window
 from pulse_core.openclaw.settings import OPENCLAW, OpenClawSettings
@@ -75,7 +75,9 @@ async def restore_config(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdic
         if left := curr.effects.pause_left(key, PAUSE_US, curr.now):
             verdict = verdict.after_wait(left)
             continue
-        words = f"{failed} starts with it have failed; {kept[0][:12]} is put back, with which it has booted"
+        words = (
+            f"{count(failed, 'start')} with it failed; {kept[0][:12]} is put back, with which it has booted"
+        )
         params = {"process": name, "bad": seen["config"], "good": kept[0]}
         wish = survival_effect(RESTORE_CONFIG.name, key, params, words, curr.samples(KEY, "process-alive"))
         verdict = verdict.plus(wish, *notify_unless_told(topic, title, words, curr, KEY))
@@ -101,7 +103,7 @@ def status_lines(curr: Snapshot) -> Iterator[str]:
     """The config and the sessions of each gateway."""
     for gateway, age_us, seen in _seen(curr):
         is_good = "good" if seen["config"] in seen["kept"] else f"new for {duration_text(age_us)}"
-        sessions = f"{seen['session_files']} session files of {seen['agents']} agents"
+        sessions = f"{count(seen['session_files'], 'session file')} of {count(seen['agents'], 'agent')}"
         size = format_size(seen["session_bytes"])
         yield f"openclaw  {gateway.process}: config {seen['config'][:12] or 'gone'} is {is_good}; {sessions}, {size}"
     data = last.data if (last := curr.window(KEY).last) else {}

@@ -246,7 +246,8 @@ class Journal:
         if self._refused:
             refused, until = local_text(self._refused.at), local_text(self.clock.now().at)
             self._refused = None
-            words = f"could not be written from {refused} to {until}; {held} events were held"
+            events = f"{count(held, 'event')} {'was' if held == 1 else 'were'} held"
+            words = f"could not be written from {refused} to {until}; {events}"
             if self._held.left_out:
                 some = count_kinds(self._held.left_out)
                 words += f", and for want of room these were left out: {some} (with {count(self._held.lines, 'line')})"

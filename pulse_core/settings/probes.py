@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator
 
+from pulse_core.model.text import count
 from pulse_core.model.urls import host_of, is_address
 from pulse_core.settings.groups import HttpUrl, RootedPath, text_check
 
@@ -57,5 +58,5 @@ SocketPath = Annotated[
 def evidence_words(failed: int, of: int) -> str:
     """That so many of so many probes failed, in words."""
     if failed < of:
-        return f"{failed} of the last {of} probes failed"
+        return f"{failed} of the last {count(of, 'probe')} failed"
     return "1 probe failed" if failed == 1 else f"{failed} probes in a row failed"

@@ -34,7 +34,7 @@ def check_removal(draft: Draft, role: Role, state: State, settings: Settings) ->
     tasks = state.of(TASKS)
     known_project(draft.subject, tasks)
     if left := tasks.of_project(draft.subject):
-        raise Refused(f"{len(left)} tasks of {draft.subject} are open; close them, or give them up")
+        raise Refused(f"open tasks of {draft.subject}: {len(left)}; close them, or give them up")
 
 
 def check_created(draft: Draft, role: Role, state: State, settings: Settings) -> None:
@@ -49,7 +49,7 @@ def check_created(draft: Draft, role: Role, state: State, settings: Settings) ->
     if tasks.find(draft.subject):
         raise Refused(f"there is a task {draft.subject} already")
     if len(tasks.tasks) >= (most := SETTINGS.of(settings).most):
-        raise Refused(f"{most:,} tasks are open; close some, or raise [tasks] most")
+        raise Refused(f"as many tasks are open as may be ({most:,}); close some, or raise [tasks] most")
     check_column(made.column, made.project, known_project(made.project, tasks))
     if made.parent and len(known_task(made.parent, tasks).parts) >= MOST_PARTS:
         raise Refused(f"{made.parent} has {MOST_PARTS:,} parts that are not closed")

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.text import are, count
 from pulse_core.projections.conditions import Condition
 
 PREFIX = "log:"
@@ -34,14 +35,14 @@ def conclude(source: str, minute: LineCounts, standing: Condition | None) -> tup
     """Conclude what follows: a storm begins with the first line that is only counted, and ends in a calm minute."""
     name = PREFIX + source
     if minute.untold and (standing is None or minute.lines >= WORSE_FACTOR * (standing.value or 0)):
-        words = f"{minute.lines} lines within a minute, of which {minute.untold} are only counted"
+        words = f"{minute.lines} lines within a minute, of which {minute.untold} {are(minute.untold)} only counted"
         raised = ConditionRaised(
             evidence=words, state=STORM, value=float(minute.lines), bound=float(minute.limit)
         )
         return (Draft(raised, subject=name),)
     calm = not minute.untold and minute.lines <= minute.limit * CALM_SHARE and minute.watched >= MINUTE
     if standing is not None and calm:
-        words = f"{minute.lines} lines within a minute"
+        words = f"{count(minute.lines, 'line')} within a minute"
         return (Draft(ConditionCleared(evidence=words, value=float(minute.lines)), subject=name),)
     return ()
 

@@ -56,7 +56,7 @@ def put_back(home: HomeLayout) -> str:
         assert aside is not None
         os.rename(path, aside / path.name)
     put_file(saved, log)
-    return f"{log} is there again, with {found.seq} rows" + (
+    return f"{log} is there again, with {count(found.seq, 'row')}" + (
         f"; what lay there is in {aside}" if aside else ""
     )
 

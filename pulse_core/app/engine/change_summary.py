@@ -6,7 +6,7 @@ from operator import itemgetter
 
 from pulse_core.app.engine.effect_diff import EffectDifference, WishedEffect, differences
 from pulse_core.app.engine.replay import Replay
-from pulse_core.model.text import count, one_line
+from pulse_core.model.text import are, count, one_line
 
 MOST = 1_900
 """Characters; a recorded text is cut a little later."""
@@ -37,8 +37,9 @@ def excess_in_words(old: Replay, new: Replay, most: int) -> str:
     sources = Counter((wish.rule, wish.action) for wish in new.wishes if hour_of(wish) == hour)
     sources.subtract((wish.rule, wish.action) for wish in old.wishes if hour_of(wish) == hour)
     (rule, action), times = sources.most_common(1)[0]
+    when = f"in an hour (that of {hour.replace('T', ' ')}:00Z)"
     return (
-        f"{number:,} effects more than now in an hour (that of {hour.replace('T', ' ')}:00Z); {most:,} are allowed\n"
+        f"{count(number, 'effect')} more than now {when}; {most:,} {are(most)} allowed\n"
         f"most of them by the rule {rule!r}: {action} {count(times, 'time')}\n"
         "if that is meant: --skip replay --why WORDS, or raise [engine] new_effects_per_hour"
     )

@@ -69,9 +69,9 @@ def probation_summary(curr: Snapshot) -> str:
     engine, bounds = curr.engine, curr.settings.rollback
     if engine.promoted is None or curr.now.since(engine.promoted) > engine.watch_us:
         return ""
-    note = f"{engine.commit[:12]} is watched: {len(engine.errors)} of {bounds.errors} errors"
+    note = f"{engine.commit[:12]} is watched: {len(engine.errors)} of {count(bounds.errors, 'error')}"
     broken = len(engine.breakdowns)
-    return f"{note}, {broken} of {bounds.breakdowns} breakdowns" if broken else note
+    return f"{note}, {broken} of {count(bounds.breakdowns, 'breakdown')}" if broken else note
 
 
 def rollback(why: str, verdict: Verdict, curr: Snapshot, while_failing: bool = False) -> Verdict:

@@ -223,7 +223,7 @@ def test_a_pull_request_is_opened_once_for_a_branch_that_is_pushed(
         opened()
     git(path, "push", "-q", "origin", "HEAD")
     git(path, "commit", "-q", "--allow-empty", "-m", "mend it")
-    with pytest.raises(PulseError, match=f"1 commits of {BRANCH} are not pushed"):
+    with pytest.raises(PulseError, match=f"1 commit of {BRANCH} is not pushed"):
         opened()
     git(path, "push", "-q", "origin", "HEAD")
     assert [opened(draft=True) for _ in range(2)] == ["https://github.com/ada/app/pull/1"] * 2

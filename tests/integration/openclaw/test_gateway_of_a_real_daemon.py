@@ -58,7 +58,7 @@ def test_a_gateway_that_does_not_boot_with_its_new_config_is_up_again_with_the_l
 
     def told() -> bool:
         said = home.upulse("status").out
-        return "is good; 1 session files of 1 agents" in said
+        return "is good; 1 session file of 1 agent" in said
 
     eventually(told, "the status to say so")
     (put_back,) = home.upulse(

@@ -157,7 +157,7 @@ def test_a_task_without_a_place_is_refused(subject: str, data: dict[str, Any], w
 def test_there_are_no_more_open_tasks_than_the_settings_say() -> None:
     async def story(world: World) -> None:
         await begun(world)
-        with pytest.raises(Refused, match=r"1 tasks are open; close some, or raise \[tasks\] most"):
+        with pytest.raises(Refused, match=r"as many tasks are open as may be \(1\); close some"):
             await say(world, "task-created", OTHER, project="app", title="one more")
 
     told(story, tasks={"most": 1})
@@ -287,7 +287,7 @@ def test_a_task_that_waits_or_has_open_parts_or_is_anothers_cannot_be_claimed() 
 def test_a_project_with_open_tasks_stays_and_keeps_their_columns() -> None:
     async def story(world: World) -> None:
         await begun(world)
-        with pytest.raises(Refused, match="1 tasks of app are open"):
+        with pytest.raises(Refused, match="open tasks of app: 1; close them"):
             await say(world, "project-removed", "app")
         with pytest.raises(Refused, match="open tasks lie in Ready"):
             await say(world, "project-set", "app", columns=["To do", "Done"])
@@ -446,7 +446,9 @@ def test_a_condition_that_stays_becomes_a_task_where_the_settings_want_it() -> N
         await asyncio.sleep(20)
         made = world.events("task-created")[-1]
         first = iso(world.events("condition-raised", subject="disk:/srv")[0].moment.at)[:19].replace("T", " ")
-        assert json.loads(made.data)["title"] == f"disk:/srv is wrong, first seen {first} UTC"
+        assert json.loads(made.data)["title"] == f"disk:/srv went wrong, first seen {first} UTC"
+        prompt = json.loads(made.data)["prompt"]  # which is read when it may be over
+        assert prompt.startswith("The condition disk:/srv was raised. Look whether it stands, ")
         assert f"{DATA}\n\n```\n97 % full\n" in json.loads(made.data)["prompt"]
         await asyncio.sleep(600)
         await say(world, "task-closed", made.subject)

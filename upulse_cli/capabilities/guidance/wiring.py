@@ -21,6 +21,7 @@ from pulse_core.guidance.service import GuidanceService
 from pulse_core.model.batches import in_batches
 from pulse_core.model.errors import PulseError, UnknownName
 from pulse_core.model.event import Draft, Head
+from pulse_core.model.text import count
 from pulse_core.ports.readers import EventQuery
 from pulse_core.projections.fold import Fold
 
@@ -175,7 +176,7 @@ def serve_project(
         server = GuidanceServer(service, lambda: root)
         if unread := server.in_thread(lambda: service.begin(root)):
             words = "could not be read; all others were taken over"
-            say(f"{unread} lines of {root}/.pulse/events.jsonl {words}.")
+            say(f"{count(unread, 'line')} of {root}/.pulse/events.jsonl {words}.")
         address = open_port(taken, host, port)
         say(f"Watching {root}/.pulse")
         say(f"MCP endpoint: {address}{ENDPOINT}")
