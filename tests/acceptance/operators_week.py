@@ -230,6 +230,14 @@ if not os.path.exists(sys.argv[1]):
     held = bytearray(os.urandom(1) * (150 << 20))
 time.sleep(9001)
 """
+LEAKS = """
+import os, sys, time
+held = bytearray(os.urandom(1) * (150 << 20))
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.05)
+del held
+time.sleep(9001)
+"""
 SPINS = """
 import os, sys, time
 while not os.path.exists(sys.argv[1]):
@@ -585,6 +593,38 @@ def leaked(it: Operator) -> None:
     it.happened("condition-cleared")
 
 
+def calmed_after_a_restart(it: Operator) -> None:
+    """A person has it take less once it leaks again after its restart, before another one is due."""
+    pid = it.up("victim", other_than=it.up())
+
+    def leaks_again() -> bool:
+        usage = it.served.process("victim")["usage"]
+        return bool(usage and it.up() == pid and usage["memory"] > 100 << 20)
+
+    it.until(leaks_again, "it leaks again")
+    it.sees_it_broken()
+    it.about_to_mend()
+    it.write("calm", "")
+    it.happened("condition-cleared")
+
+
+def mended_by_another_process(it: Operator) -> None:
+    """Pulse restarts one process for a check, and what mends it is that a person starts another one."""
+    gateway = it.up("gateway")
+    it.up()
+    looks_well(it, "queue")
+    it.until(lambda: "excused" not in it.served.status()["vitals"]["checks"]["queue"], "its grace is over")
+    it.about_to_break()
+    it.upulse("process", "stop", "victim")
+    it.is_in("stopped")
+    (it.directory / "ready").unlink()
+    it.up("gateway", other_than=gateway)
+    it.sees_it_broken()
+    it.about_to_mend()
+    it.upulse("process", "start", "victim")
+    it.happened("condition-cleared")
+
+
 def looks_well(it: Operator, name: str) -> None:
     it.until(
         lambda: it.served.status()["vitals"].get("checks", {}).get(name, {}).get("ok"), f"{name} is well"
@@ -696,6 +736,7 @@ STUCK = "[daemon]\ntick_ms = 200\n" + process("victim", argv("sh", "DIR/program"
 STUCK += check(
     "queue", 'command = ["/bin/sh", "-c", "test ! -e DIR/stuck || { echo 40 letters wait; exit 2; }"]'
 )
+NOT_READY = "'/bin/sh' exited with 2: the worker is away"
 SMALL_DISK = '[resources]\ndisk = [{ path = "DIR/disk", raise = 0.8, clear = 0.5 }]\n'
 
 
@@ -943,6 +984,24 @@ TABLE: tuple[Breakage, ...] = (
         ),
     ),
     Breakage(
+        "leaks memory again after its restart, until a person calms it",
+        process(
+            "victim",
+            argv(sys.executable, "-c", LEAKS, "DIR/calm"),
+            PATIENT,
+            'memory_max = "100M"\nfor = "5s"\nthen = "restart"',
+        ),
+        calmed_after_a_restart,
+        Truth(
+            UP,
+            f"condition usage:victim:memory: {LEAK}, resolved after T\n"
+            f"  restart-process acked: {LEAK}\n"
+            "  recovered; it is not known by what, since it was seen wrong after that, too",
+            warnings=(f"condition-raised usage:victim:memory {LEAK}",),
+            why={"usage:victim:memory": "condition usage:victim:memory  cleared"},
+        ),
+    ),
+    Breakage(
         "takes a core until a person calms it",
         process(
             "victim",
@@ -984,6 +1043,25 @@ TABLE: tuple[Breakage, ...] = (
             f"  restart-process acked: check page fails: {SICK}\n"
             "  recovered",
             warnings=(f"condition-raised check:page {SICK}",),
+        ),
+    ),
+    Breakage(
+        "a command fails until a person starts what it asks, whatever else is restarted",
+        process("gateway", '["sleep", "9001"]', PATIENT)
+        + process("victim", argv("sh", "-c", "touch DIR/ready; exec sleep 9002"), PATIENT)
+        + check(
+            "queue",
+            'command = ["/bin/sh", "-c", "test -e DIR/ready || { echo the worker is away; exit 2; }"]\n'
+            'then = "restart gateway"\ngrace = "5s"',
+        ),
+        mended_by_another_process,
+        Truth(
+            {"gateway": "up", "victim": "up"},
+            f"condition check:queue: {NOT_READY}, resolved after T\n"
+            f"  restart-process acked: check queue fails: {NOT_READY}\n"
+            "  root requested a start of victim\n"
+            "  recovered after a request; whether that helped is not known",
+            warnings=(f"condition-raised check:queue {NOT_READY}",),
         ),
     ),
     Breakage(
