@@ -7,9 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import pytest
-
-from tests.small_disk import small_disk
+from tests.small_disk import disk_of_file
 
 
 class BtrfsDisk:
@@ -46,16 +44,5 @@ class BtrfsDisk:
 @contextmanager
 def btrfs_disk(place: Path, mkfs: Sequence[str] = ("mkfs.btrfs", "-q", "-f")) -> Iterator[BtrfsDisk]:
     """Such a disk, or another one that this makes; skips where nobody can make one."""
-    with small_disk(place / "below", "140m") as below:
-        image, path = below / "image", place / "btrfs"
-        path.mkdir()
-        with image.open("wb") as file:
-            file.truncate(128 << 20)
-        with suppress(OSError):
-            subprocess.run([*mkfs, image], capture_output=True, check=False, timeout=60)
-        if subprocess.run(["mount", "-o", "loop", image, path], check=False, timeout=60).returncode:
-            pytest.skip(f"nothing that {mkfs[0]} makes can be mounted of a file here")
-        try:
-            yield BtrfsDisk(path)
-        finally:
-            subprocess.run(["umount", "--lazy", path], check=True, timeout=60)
+    with disk_of_file(place, "btrfs", 128, mkfs) as (path, _):
+        yield BtrfsDisk(path)

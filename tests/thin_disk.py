@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.small_disk import small_disk
+from tests.small_disk import disk_of_file
 
 
 class ThinDisk:
@@ -43,23 +43,11 @@ class ThinDisk:
 @contextmanager
 def thin_disk(place: Path) -> Iterator[ThinDisk]:
     """Such a disk; skips where nobody can make one. All that the file system itself needs has its room."""
-    with small_disk(place / "below", "40m") as below:
-        image, path = below / "image", place / "thin"
-        path.mkdir()
-        with image.open("wb") as file:
-            file.truncate(32 << 20)
-        make = ["mkfs.ext4", "-q", "-F", "-b", "4096", "-J", "size=4", "-E", "lazy_itable_init=0", str(image)]
-        with suppress(OSError):
-            subprocess.run(make, check=False, timeout=60)
-        image.write_bytes(image.read_bytes())
-        if subprocess.run(["mount", "-o", "loop", image, path], check=False, timeout=60).returncode:
-            pytest.skip("no file system can be mounted of a file here")
+    mkfs = ("mkfs.ext4", "-q", "-F", "-b", "4096", "-J", "size=4", "-E", "lazy_itable_init=0")
+    with disk_of_file(place, "thin", 32, mkfs) as (path, below):
         device = os.stat(path).st_dev
         queue = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/queue/max_sectors_kb")
-        try:
-            queue.write_text("4")  # a loop device says of a write that it has done in part that it was done
-            if subprocess.run(["fstrim", path], check=False, timeout=60).returncode:
-                pytest.skip("this loop device gives no room back")
-            yield ThinDisk(path, below)
-        finally:
-            subprocess.run(["umount", "--lazy", path], check=True, timeout=60)
+        queue.write_text("4")  # a loop device says of a write that it has done in part that it was done
+        if subprocess.run(["fstrim", path], check=False, timeout=60).returncode:
+            pytest.skip("this loop device gives no room back")
+        yield ThinDisk(path, below)
