@@ -22,7 +22,7 @@ from pulse_core.settings.groups import (
     size_number,
     text_check,
 )
-from pulse_core.settings.probes import Statuses
+from pulse_core.settings.probes import HTTP_BODY, HTTP_STATUS, Statuses
 from pulse_core.settings.processes import Name
 from pulse_core.settings.secrets import Argv
 from pulse_core.settings.settings_group import NamedTables, SettingsGroup
@@ -91,14 +91,8 @@ class CheckSettings(Group):
         description="URL that must answer; redirects are not followed",
         examples=["https://example.org/"],
     )
-    http_status: Statuses = Field(
-        "200-299", description="statuses that are a good answer", examples=["200, 302"]
-    )
-    http_body: Regex | None = Field(
-        None,
-        description="regular expression that the answer's body must hold; bodies have at most 64 KiB",
-        examples=['"status": *"ok"'],
-    )
+    http_status: Statuses = HTTP_STATUS
+    http_body: Regex | None = HTTP_BODY
     file: RootedPath | None = Field(
         None, description="file or directory that must be there", examples=["/var/backups/db.gz"]
     )

@@ -1,9 +1,9 @@
 """What is asked of a live process to know that it serves: the types of these settings, and how they go together."""
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from pulse_core.model.text import count
 from pulse_core.model.urls import host_of, is_address
@@ -45,6 +45,14 @@ HealthUrl = Annotated[HttpUrl, AfterValidator(_numeric)]
 
 Statuses = Annotated[str, AfterValidator(_status_ranges)]
 """Statuses of HTTP, and ranges of them, with commas between."""
+
+HTTP_STATUS: Any = Field("200-299", description="statuses that are a good answer", examples=["200, 302"])
+HTTP_BODY: Any = Field(
+    None,
+    description="regular expression that the answer's body must hold; bodies have at most 64 KiB",
+    examples=['"status": *"ok"'],
+)
+"""The settings `http_status` and `http_body` of whatever asks a page."""
 
 SocketPath = Annotated[
     RootedPath,

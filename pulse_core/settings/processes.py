@@ -22,7 +22,7 @@ from pulse_core.settings.groups import (
     size_number,
     text_check,
 )
-from pulse_core.settings.probes import HealthUrl, ProbeKind, SocketPath, Statuses
+from pulse_core.settings.probes import HTTP_BODY, HTTP_STATUS, HealthUrl, ProbeKind, SocketPath, Statuses
 from pulse_core.settings.secrets import Argv, Environment
 
 UNLIMITED = -1
@@ -227,14 +227,8 @@ class ProcessSettings(Group):
         description="URL that it must answer, by an address; certificates are not checked, redirects not followed",
         examples=["http://127.0.0.1:18080/health"],
     )
-    http_status: Statuses = Field(
-        "200-299", description="statuses that are a good answer", examples=["200, 302"]
-    )
-    http_body: Regex | None = Field(
-        None,
-        description="regular expression that the answer's body must hold; bodies have at most 64 KiB",
-        examples=['"status": *"ok"'],
-    )
+    http_status: Statuses = HTTP_STATUS
+    http_body: Regex | None = HTTP_BODY
     exec: Argv = Field(
         (), description="argv of a command that must exit with 0", examples=[["pg_isready", "-q"]]
     )
