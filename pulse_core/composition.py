@@ -4,8 +4,9 @@ Importing this module composes them, once for a process: the kinds of all capabi
 their settings are fields of `Settings`. Everything here is a value that never changes later.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
+from typing import NamedTuple
 
 from pydantic import BaseModel
 
@@ -53,18 +54,27 @@ def order_rules(core: Sequence[Rule], more: Sequence[SurvivalRule]) -> tuple[Rul
     return tuple(ordered)
 
 
-def current_holds(curr: Snapshot) -> Iterator[Hold]:
-    """What is held back at this moment, and on whose behalf; a capability that fails to say it holds nothing back."""
+class AskedHolds(NamedTuple):
+    """What capabilities hold back at a moment, and why some fail to say it, by their names: these hold nothing back."""
+
+    holds: Sequence[Hold]
+    faults: Mapping[str, str]
+
+
+def ask_holds(curr: Snapshot) -> AskedHolds:
+    """What is held back at this moment, and on whose behalf."""
+    holds, faults = list[Hold](), dict[str, str]()
     for capability in LOADED:
-        yield from _holds(capability, curr)[0]
+        try:
+            holds += tuple(capability.holds(curr)) if capability.holds else ()
+        except Exception as error:  # noqa: BLE001 - survival goes on without it
+            faults[capability.name] = f"what it holds back can't be asked for: {describe_error(error)}"
+    return AskedHolds(holds, faults)
 
 
-def _holds(capability: Capability, curr: Snapshot) -> tuple[Sequence[Hold], str]:
-    """What a capability holds back, and what it raised when it was asked."""
-    try:
-        return tuple(capability.holds(curr)) if capability.holds else (), ""
-    except Exception as error:  # noqa: BLE001 - survival goes on without it
-        return (), describe_error(error)
+def current_holds(curr: Snapshot) -> Sequence[Hold]:
+    """What is held back at this moment, and on whose behalf; a capability that fails to say it holds nothing back."""
+    return ask_holds(curr).holds
 
 
 def set_aside(state: State) -> Mapping[str, str]:
@@ -80,11 +90,9 @@ def set_aside(state: State) -> Mapping[str, str]:
     return {**{name: f"it needs {one}" for name, one in needed.items()}, **broken}
 
 
-def faults_of_capabilities(curr: Snapshot) -> dict[str, str]:
+def faults_of_capabilities(state: State, asked: AskedHolds) -> Mapping[str, str]:
     """The capabilities that are set aside, or fail to say what they hold back, and why."""
-    raised = ((one.name, _holds(one, curr)[1]) for one in LOADED)
-    fails = {name: f"what it holds back can't be asked for: {why}" for name, why in raised if why}
-    return {**fails, **set_aside(curr.state)}
+    return {**asked.faults, **set_aside(state)}
 
 
 def rules_in_force(rules: Sequence[Rule], state: State) -> Sequence[Rule]:

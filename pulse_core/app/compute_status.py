@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 from pulse_core.app.profile import percentile
 from pulse_core.composition import (
+    ask_holds,
     condition_words,
     current_holds,
     faults_of_capabilities,
@@ -36,7 +37,7 @@ from pulse_core.projections.control import Control
 from pulse_core.projections.effects import Phase
 from pulse_core.projections.state import Snapshot, State
 from pulse_core.rules.survival.blast_radius import ActionBudget, action_budget, budget_of
-from pulse_core.rules.survival.holds import longest_hold
+from pulse_core.rules.survival.holds import Hold, longest_hold
 from pulse_core.rules.survival.process_watchdog import (
     PAUSED,
     WATCHER,
@@ -85,7 +86,8 @@ def compute_status(
     whole = Snapshot(0, now, settings, windows, state)
     control, effects, looks = state.control, state.effects, vitals.get(WATCHER, {})
     usages = vitals.get(PROCESS_USAGE, {})
-    shared, found = overlaps(settings.process), process_conditions(snapshot)
+    asked = ask_holds(snapshot)
+    shared, found = overlaps(settings.process), process_conditions(snapshot, asked.holds)
     status: HomeStatus = {
         "daemon": daemon,
         "paused": _pause_status(control),
@@ -135,7 +137,7 @@ def compute_status(
         },
         "vitals": {key: dict(data) for key, data in vitals.items()},
     }
-    if faults := faults_of_capabilities(whole):
+    if faults := faults_of_capabilities(state, asked):
         status["set_aside"] = faults
     if control.faults and control.stopped is None:
         status["settings_refused"] = control.faults
@@ -236,14 +238,20 @@ def probe_words(look: Mapping[str, Json]) -> str:
     )
 
 
-def process_conditions(snapshot: Snapshot) -> Mapping[str, ProcessCondition]:
+def process_conditions(
+    snapshot: Snapshot, holds: Sequence[Hold] | None = None
+) -> Mapping[str, ProcessCondition]:
     """How each guarded process stands; a restart that is due is silenced if somebody holds it back, and waits if the budget
-    does, which these restarts spend in the order of their processes. One that is due later is tried once nobody does."""
+    does, which these restarts spend in the order of their processes. One that is due later is tried once nobody does.
+
+    holds: what is held back, if that was asked already.
+    """
     processes, wishes = snapshot.settings.process, list[Effect]()
     found = {one.name: evaluate_status(one, snapshot, newest_look(one.name, snapshot)) for one in processes}
     due = [process for process in processes if found[process.name].state is ProcessState.DUE]
     later = [name for name, one in found.items() if one.state in PAUSED]
-    holds = tuple(current_holds(snapshot)) if due or later else ()
+    if holds is None:
+        holds = current_holds(snapshot) if due or later else ()
     for name in later:
         wait, hold = found[name].wait_us or 0, longest_hold(restart_key(name), holds)
         found[name] = found[name]._replace(wait_us=max(wait, hold.left_us if hold else 0))

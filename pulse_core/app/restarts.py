@@ -48,7 +48,7 @@ def restart_holds(home: HomeContext, names: Iterable[str]) -> Iterator[str]:
     if curr.control.paused:
         yield f"Pulse is paused by {curr.control.by}, and starts nothing until: upulse resume"
         return
-    holds = tuple(current_holds(curr))
+    holds = current_holds(curr)
     for name in names:
         if hold := longest_hold(restart_key(name), holds):
             yield f"{name} is held back for another {duration_text(hold.left_us)} by {hold.whose}"

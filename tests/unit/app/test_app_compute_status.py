@@ -1,10 +1,12 @@
 """How a guarded process stands, in the words of `upulse status`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import cast
 
 import pytest
 
+from pulse_core import composition
 from pulse_core.app.compute_status import Beat, compute_status, process_conditions, process_status
 from pulse_core.app.context import HomeContext
 from pulse_core.app.doctor import FAIL, WARN, DaemonChecks
@@ -19,6 +21,7 @@ from pulse_core.model.vitals import Sample, Window
 from pulse_core.projections.effects import Effects
 from pulse_core.projections.processes import Processes, ProcessHistory
 from pulse_core.projections.state import Snapshot, State
+from pulse_core.rules.survival.holds import Hold
 from pulse_core.rules.survival.process_watchdog import WATCHER
 from pulse_core.settings.settings import Settings
 from pulse_core.silences.projection import SILENCES, Silence, Silences
@@ -49,6 +52,22 @@ def standing(
     held = Silences({str(number): one for number, one in enumerate(silences)})
     facts = State(processes=Processes({"p": history}), parts={SILENCES.name: held})
     return told_of(settings, facts, looked=looked)
+
+
+def test_capabilities_are_asked_once_what_they_hold_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[Snapshot]()
+
+    def holds(curr: Snapshot) -> Sequence[Hold]:
+        asked.append(curr)
+        return [Hold("restart-process:*", 5 * SECOND, "ada's wish")]
+
+    one = replace(next(one for one in composition.LOADED if one.holds), holds=holds)
+    monkeypatch.setattr(composition, "LOADED", (one,))
+    settings = Settings.model_validate({"process": [{"name": "p", "start": ["p"]}]})
+    facts = State(processes=Processes({"p": DEAD}))
+    status = compute_status(settings, facts, NOW, Beat(), cast("DaemonStatus", {}), {}, looked=NOW)
+    assert status["processes"][0]["state"] == "silenced"
+    assert len(asked) == 1
 
 
 def test_what_the_budget_of_actions_holds_back_waits_and_says_for_how_long() -> None:
