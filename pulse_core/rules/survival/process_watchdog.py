@@ -68,7 +68,7 @@ class ProcessStatus(NamedTuple):
     """A state, microseconds until it may change by itself (None: only after an event), and why.
 
     stop: stop it in this tick; tell: Pulse's own actions did not help, so notify a person; held_by: what holds its restart
-    back, the same words for as long as it does.
+    back, the same words for as long as it does; waits_for: the names of those it depends on which hold it back.
     """
 
     state: ProcessState
@@ -77,6 +77,7 @@ class ProcessStatus(NamedTuple):
     tell: bool = False
     stop: bool = False
     held_by: str = ""
+    waits_for: tuple[str, ...] = ()
 
     def words(self, now: Moment | None = None) -> str:
         """Why, and when it is tried next: in how long, or, where that is read later, at what time. now: of this status."""
@@ -93,8 +94,6 @@ class ProcessStatus(NamedTuple):
 
 LONG_US = 10 * US_PER_SECOND
 """For how long it must have been dead for its restart to say that it had waited for others."""
-WAITS, DEPENDS = "waits for ", ", on which it depends"
-"""What begins the words about a dead process that those which it depends on hold back."""
 QUIET = frozenset({ProcessState.UP, ProcessState.UNKNOWN})
 TITLES = {
     "flapping": "{} stays down",
@@ -117,8 +116,8 @@ async def process_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verd
             effect = restart_effect(process, status.why, look, curr)
             if was_due(effect, prev, curr) and is_dead_for(process.name, LONG_US, curr):
                 before = evaluate_status(process, prev, newest_look(process.name, prev))
-                if before.state is ProcessState.WAITING and before.why.startswith(WAITS):
-                    effect = told_as_held(effect, f"it {before.why}")
+                if before.state is ProcessState.WAITING and before.waits_for:
+                    effect = told_as_held(effect, f"it {_waits_for(before.waits_for)}")
             verdict = verdict.plus(effect)
         if status.stop:
             verdict = verdict.plus(stop_effect(process, curr))
@@ -296,8 +295,12 @@ def _requested_status(
 
 def _waiting(state: ProcessState, beginning: str, missing: Sequence[str]) -> ProcessStatus:
     """It waits for what it depends on."""
-    names = ", ".join(missing)
-    return ProcessStatus(state, why=f"{beginning}{WAITS}{names}", held_by=f"{names}{DEPENDS}")
+    by = f"{', '.join(missing)}, on which it depends"
+    return ProcessStatus(state, why=beginning + _waits_for(missing), held_by=by, waits_for=tuple(missing))
+
+
+def _waits_for(names: Sequence[str]) -> str:
+    return f"waits for {', '.join(names)}"
 
 
 def _describe_request(request: RestartRequest) -> str:
