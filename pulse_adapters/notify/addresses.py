@@ -80,7 +80,7 @@ def unusable_addresses(
         }
 
 
-def _fault(name: str, missing: str) -> str:
+def _fault(name: str, missing: str | None) -> str:
     if missing:
         return f"no notices go to {name}: {missing}"
     return f"Apprise knows no service for {name}, or misses a part of its URL"

@@ -1,8 +1,8 @@
 """The program of the child that delivers messages through Apprise: `python -m pulse_adapters.notify.deliver`.
 
 It is sent one order: `letters` (the messages, each with url, title, body and tone) and `seconds`, after which it ends
-itself. For each message it sends `number` and `why` it did not arrive, which is empty for one that did. Its command
-line and its answers have no secrets.
+itself. For each message it sends `number` and `why` it did not arrive, which is empty for one that did, and
+`is_unusable`: whether no other could go to this address. Its command line and its answers have no secrets.
 """
 
 import logging
@@ -14,12 +14,11 @@ from typing import Any
 
 from pulse_adapters.workers import child_side
 from pulse_adapters.workers.threads import Pool
+from pulse_core.ports.transport import UnusableAddress
 
 INSTALL = "pip install 'upulse[notify]'"
 NO_APPRISE = f"the package apprise is not installed; install it with: {INSTALL}"
-NOT_UNDERSTOOD = "Apprise does not understand this URL"
-NEEDS = "it needs "
-"""What begins the words about an address whose service needs what is not there."""
+NOT_UNDERSTOOD = UnusableAddress("Apprise does not understand this URL")
 NOT_ACCEPTED = "it was not accepted"
 SECRET = 6
 """Parts of a URL of at least so many characters are treated as secrets."""
@@ -64,7 +63,8 @@ def deliver(number: int, message: Mapping[str, Any], log: AppriseLog) -> None:
             why = log.heard.get(number, why)
     except Exception as error:  # noqa: BLE001 - whatever a plugin raises is why it did not arrive
         why = f"{type(error).__name__}: {error}"
-    child_side.send({"number": number, "why": mask_secrets(why, message["url"])[:500]})
+    told = mask_secrets(why, message["url"])[:500]
+    child_side.send({"number": number, "why": told, "is_unusable": isinstance(why, UnusableAddress)})
 
 
 def send_message(message: Mapping[str, Any]) -> str:
@@ -91,18 +91,22 @@ def send_message(message: Mapping[str, Any]) -> str:
     return NOT_ACCEPTED
 
 
-def missing_packages(url: str) -> str:
-    """Which packages that are not there the URL's service needs, in words; empty if it needs none."""
+def missing_packages(url: str) -> UnusableAddress | None:
+    """Which packages that are not there the URL's service needs, in words; None if it needs none."""
     from apprise.plugins import N_MGR as SERVICES
 
     scheme = url.partition("://")[0].lower()
     if scheme not in SERVICES or SERVICES[scheme].enabled:
-        return ""
+        return None
     needed = SERVICES[scheme].requirements.get("packages_required") or ()
     if not (packages := [needed] if isinstance(needed, str) else list(needed)):
-        return f"{NEEDS}what this machine does not have, as Apprise's page of that service says"
+        return UnusableAddress(
+            "it needs what this machine does not have, as Apprise's page of that service says"
+        )
     install = " ".join(f"'{package.replace(' ', '')}'" for package in packages)
-    return f"{NEEDS}{', '.join(packages)}, which is not installed; install it with: pip install {install}"
+    return UnusableAddress(
+        f"it needs {', '.join(packages)}, which is not installed; install it with: pip install {install}"
+    )
 
 
 def mask_secrets(text: str, url: str) -> str:

@@ -11,7 +11,7 @@ from typing import Annotated, NamedTuple
 from pydantic import ValidationError
 
 from pulse_adapters.notify.addresses import address_names, delivery_faults, resolve_url
-from pulse_adapters.notify.deliver import NEEDS, NOT_UNDERSTOOD
+from pulse_adapters.notify.deliver import NOT_UNDERSTOOD
 from pulse_adapters.workers.conversation import conversation
 from pulse_adapters.workers.message_types import CutTo, Seq
 from pulse_adapters.workers.worker import Program, module_program
@@ -25,7 +25,7 @@ from pulse_core.model.names import NOTICE_SEVERITIES, TRIAL_NOTICE
 from pulse_core.model.text import clean, count
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.executor import Executor, GivenUp, PartlyDone, Policy, Result, Safety
-from pulse_core.ports.transport import OutgoingMessage, Tone, Transport
+from pulse_core.ports.transport import OutgoingMessage, Tone, Transport, UnusableAddress
 from pulse_core.projections.effects import decode_plain_effect
 from pulse_core.projections.notices import PREFIX, Notices, ReplacedNotices
 from pulse_core.projections.state import State
@@ -46,10 +46,11 @@ DELIVER = "pulse_adapters.notify.deliver"
 
 
 class Delivered(NamedTuple):
-    """The child's report on the message of this number: why it did not arrive, or empty."""
+    """The child's report on the message of this number: why it did not arrive, or empty, and whether no other could."""
 
     number: Seq
     why: Annotated[str, CutTo(500)]
+    is_unusable: bool = False
 
 
 class ChildTransport:
@@ -70,7 +71,7 @@ class ChildTransport:
             async with conversation(program, Delivered) as child, asyncio.timeout(self._patience):
                 child.tell(order)
                 while said := await child.next():
-                    answers[said.number] = said.why
+                    answers[said.number] = UnusableAddress(said.why) if said.is_unusable else said.why
                 why = f"what delivers it {await child.end()}"
         except TimeoutError:
             why = f"no answer within {self._patience:g} s"
@@ -272,7 +273,7 @@ class Notify(Executor):
 
     def _note_unusable(self, address: str, error: str) -> None:
         """Remember and report once why nothing can go to this address, however often it is tried."""
-        if error != NOT_UNDERSTOOD and not error.startswith(NEEDS):
+        if not isinstance(error, UnusableAddress):
             self._unusable.pop(address, None)
         elif address not in self._unusable:
             advice = "; see upulse config check" if error == NOT_UNDERSTOOD else ""

@@ -13,7 +13,7 @@ import pytest
 
 from pulse_adapters.memory.network import MemoryTransport
 from pulse_adapters.memory.stores import MemoryCheckpoints
-from pulse_adapters.notify.deliver import NEEDS, NOT_UNDERSTOOD
+from pulse_adapters.notify.deliver import NOT_UNDERSTOOD
 from pulse_adapters.notify.executor import Notify
 from pulse_core.composition import SURVIVAL
 from pulse_core.execute.notice_batching import failure_reason
@@ -30,6 +30,7 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.payload import Payload
 from pulse_core.model.verdict import Verdict
+from pulse_core.ports.transport import UnusableAddress
 from pulse_core.projections.state import Snapshot, State
 from pulse_core.rules import Inner, Rule
 from pulse_core.settings.settings import Settings
@@ -393,15 +394,18 @@ def test_an_address_that_no_service_knows_is_said_once_and_the_others_get_their_
 
 def test_an_address_whose_service_needs_a_package_is_told_until_that_is_there() -> None:
     async def story(post: Post) -> None:
-        post.transport.lost = {ONE: f"{NEEDS}a-package"}
+        post.transport.lost = {ONE: "it needs a moment"}  # as a service may say of itself
         wish = await post.wish("a")
         await asyncio.sleep(60)
         assert post.life(wish) == ["executing", "attempt-failed"]
+        assert post.notify.faults() == []
+        post.transport.lost = {ONE: UnusableAddress("it needs a-package")}
+        await asyncio.sleep(600)
         (error,) = post.notify.faults()
         assert post.errors == [error]
         assert error.endswith(": it needs a-package")
         post.transport.lost = {}
-        await asyncio.sleep(600)
+        await asyncio.sleep(1_200)
         assert (post.life(wish)[-1], post.notify.faults()) == ("acked", [])
 
     tell(story, {**SENT, "notify": {"urls": [ONE]}})

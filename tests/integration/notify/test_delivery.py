@@ -22,7 +22,7 @@ from pulse_core.actions import NoticeParams
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
 from pulse_core.ports.executor import PartlyDone
-from pulse_core.ports.transport import OutgoingMessage, Tone
+from pulse_core.ports.transport import OutgoingMessage, Tone, UnusableAddress
 from pulse_core.projections.notices import Notices
 from pulse_core.projections.state import State
 from pulse_core.settings.settings import Settings
@@ -78,6 +78,7 @@ async def test_each_address_fails_for_itself_and_says_why(box: Postbox) -> None:
     assert arrived == ""
     assert all(why for why in (died, refused))
     assert unknown == "Apprise does not understand this URL"
+    assert [isinstance(one, UnusableAddress) for one in (failed, refused, unknown)] == [False, False, True]
 
 
 @pytest.mark.wall_clock
