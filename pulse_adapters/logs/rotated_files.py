@@ -88,10 +88,11 @@ class RotatedFiles:
             elif mark.offset:
                 self.past.append(mark)
 
-    def copy_of(self, mark: FileMark) -> FollowedFile | None:
-        """Open the rotated file with the mark's content, at its offset; None if there is none."""
+    def copy_of(self, mark: FileMark, *, new: bool = False) -> FollowedFile | None:
+        """Open the rotated file with the mark's content, at its offset; None if there is none. new: a new one alone."""
         ours = {followed.identity for followed in self.files}
         hits = [hit for hit in rotated_files(self.path) if mark.offset and hit.identity not in ours]
+        hits = [hit for hit in hits if not new or self.is_new(hit)]
         copies = (resume_file(hit.path, mark) for hit in reversed(hits))
         return next((copy for copy in copies if copy), None)
 
@@ -156,6 +157,12 @@ class RotatedFiles:
                 self.total += 1
                 return self.take(now, visible)
             if not block and self._is_over(followed, now, visible):
+                # With `renamecopy` of logrotate: else the copy would pass for news, since nobody knows its original.
+                if followed.is_deleted() and (copy := self.copy_of(followed.mark(), new=True)):
+                    copy.copy = True
+                    self.add(copy, before=followed)
+                    self._drop(followed)
+                    return self.take(now, visible)
                 block = followed.last_words()
                 if not followed.is_deleted():  # the number of a deleted one is soon another file's
                     self.past = [*self.past, followed.mark()][-PAST:]

@@ -21,6 +21,7 @@ WAYS = {
     "copytruncate with dates": "copytruncate\ndateext\ndateformat -%Y%m%d-TURN",
     "compression a turn later": "create\ncompress\ndelaycompress",
     "keeping none": "rotate 0\ncreate",
+    "a copy of what was renamed, which is deleted": "renamecopy\ncreate",
 }
 pytestmark = pytest.mark.skipif(
     LOGROTATE is None, reason="logrotate is not installed; to have it tested: apt-get install logrotate"
