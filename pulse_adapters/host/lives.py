@@ -305,7 +305,8 @@ class Lives:
         is_all, inside = self._groups.is_complete(life.effect), self._groups.members(life.effect)
         if inside or name not in self._begun:  # an earlier daemon may have made it
             await finish_despite_cancel(asyncio.to_thread(self._groups.end, life.effect))
-        return inside, is_all
+        # Root may have moved all of it elsewhere, or unmounted the groups.
+        return inside, is_all and (bool(inside) or not has_group(life.found.pid))
 
     async def _end_last(
         self, name: str, main: ProcessId | None, died: int | None, relays: Relays

@@ -578,6 +578,22 @@ async def test_who_has_moved_itself_to_another_group_is_let_be_there_and_ends_wi
 
 
 @pytest.mark.parametrize("groups", ["with control groups"], indirect=True)
+async def test_a_life_that_was_moved_out_of_its_group_ends_as_a_whole(
+    spawner: Spawner, table: LinuxProcessTable, tmp_path: Path, groups: LifeGroups
+) -> None:
+    it = Scene(spawner, table, tmp_path, "env -i S & exec S", 2, groups=groups)
+    await it.begin()
+    elsewhere, life = home_groups(tmp_path).child("elsewhere"), it.lives.last("it")
+    await until(lambda: life and groups.is_complete(life.effect))
+    await until(lambda: any(bearer_of(one.pid) is None for one in it.alive()))
+    for one in it.alive():
+        elsewhere.add(one.pid)
+    await it.kill(it.main)
+    await it.lives.end("it")
+    assert it.alive() == set()
+
+
+@pytest.mark.parametrize("groups", ["with control groups"], indirect=True)
 async def test_a_group_is_not_complete_while_who_forked_during_the_search_and_ended_may_be_outside(
     spawner: Spawner, table: LinuxProcessTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     groups: LifeGroups,
