@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pulse_adapters.host.clock import boot_us
 from pulse_adapters.workers.plain_file import open_plain
-from pulse_adapters.workers.proc import TICKS_PER_SECOND, read_stat, ticks_now, uid_of
+from pulse_adapters.workers.proc import TICKS_PER_SECOND, process_of, read_stat, ticks_now, uid_of
 from pulse_adapters.workers.users import expand_home
 from pulse_core.ports.host import ProcessObservation
 
@@ -59,6 +59,9 @@ class PidFiles:
             return ProcessObservation(detail=f"process {file.pid} of {path} is not alive")
         if named.of_kernel:
             return ProcessObservation(detail=f"process {file.pid} of {path} is the kernel's")
+        # /proc lists no thread, and shows it to whoever asks.
+        if (process := process_of(file.pid)) not in (None, file.pid):
+            return ProcessObservation(detail=f"{file.pid} of {path} is a thread of process {process}")
         if file.writer not in (0, os.geteuid(), uid_of(file.pid)):
             words = f"{path} is not believed: another user, or anybody, may have written it"
             return ProcessObservation(detail=words)

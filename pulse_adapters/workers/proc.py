@@ -168,8 +168,17 @@ def described(pid: int) -> str:
 
 def uid_of(pid: int) -> int | None:
     """The real user of a process; None if it is gone."""
+    return _status_number(pid, b"Uid:")
+
+
+def process_of(thread: int) -> int | None:
+    """The process that a thread is of, which its first one has the number of; None if it is gone."""
+    return _status_number(thread, b"Tgid:")
+
+
+def _status_number(pid: int, field: bytes) -> int | None:
     for line in (read_proc_file(f"/proc/{pid}/status") or b"").splitlines():
-        if line.startswith(b"Uid:"):
+        if line.startswith(field):
             return int(line.split()[1])
     return None
 

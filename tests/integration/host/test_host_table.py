@@ -7,6 +7,7 @@ import shlex
 import socket
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -321,6 +322,22 @@ async def test_a_pid_file_that_names_a_thread_of_the_kernel_names_no_process(
     path.write_text(str(threads[0].pid))
     sight = await seen(table, by(pid_file=str(path), start=[], command=["x"]))
     assert (sight.found, sight.detail) == ((), f"process {threads[0].pid} of {path} is the kernel's")
+
+
+async def test_a_pid_file_that_names_a_thread_names_no_process(
+    table: LinuxProcessTable, tmp_path: Path
+) -> None:
+    path, done = tmp_path / "pid", threading.Event()
+    thread = threading.Thread(target=done.wait, args=(60,))
+    thread.start()
+    path.write_text(str(thread.native_id))
+    try:
+        sight = await seen(table, by(pid_file=str(path), start=[], command=["x"]))
+    finally:
+        done.set()
+        thread.join(60)
+    words = f"{thread.native_id} of {path} is a thread of process {os.getpid()}"
+    assert (sight.found, sight.detail) == ((), words)
 
 
 async def test_a_pid_file_that_moved_on_leads_to_the_new_process_when_the_known_one_dies(
