@@ -256,9 +256,10 @@ class Lives:
         # A group that its leader gets the SIGTERM for gets no second one.
         led = [now[pid] for pid in members if now[pid].group == pid or now[pid].group not in members]
         others = {one.found for one in led}.difference(mains)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._end_others(others, soft), name=f"end the helpers of {process.name}")
-            await end_all(self.spawner, mains, soft, ask=ask)
+        ends = self._end_others(others, soft), end_all(self.spawner, mains, soft, ask=ask)
+        for failed in await asyncio.gather(*ends, return_exceptions=True):
+            if failed:  # a task group would say it as one of its own
+                raise failed
         await self.end(process.name)
 
     async def _end_others(self, others: Collection[ProcessId], soft: float) -> None:

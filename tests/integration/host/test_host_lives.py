@@ -39,6 +39,7 @@ from pulse_adapters.workers.spawn_in_group import can_spawn_in_group
 from pulse_core.actions import RestartParams, StopParams
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import Life, ProcessId
+from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
 from tests.integration.host.host_scene import said, until, wished
 from tests.long_form import sample, sampled
@@ -575,6 +576,21 @@ async def test_who_has_moved_itself_to_another_group_is_let_be_there_and_ends_wi
     await it.kill(it.main)
     await it.lives.end("it")
     assert it.alive() == set()
+
+
+async def test_why_a_main_process_can_not_be_ended_is_said(spawner: Spawner, tmp_path: Path) -> None:
+    done = threading.Event()
+    thread = threading.Thread(target=done.wait, args=(60,))  # no descriptor can be had of a thread alone
+    thread.start()
+    seen = read_stat(thread.native_id or 0)
+    assert seen is not None
+    it = ProcessSettings(name="it", start=("x",))
+    try:
+        with pytest.raises(PulseError, match="cannot end it"):
+            await Lives(spawner, tmp_path).stop(it, [seen.found])
+    finally:
+        done.set()
+        thread.join(60)
 
 
 @pytest.mark.parametrize("groups", ["with control groups"], indirect=True)
