@@ -24,7 +24,7 @@ from pulse_core.settings.settings import Settings
 
 SHOW_S, CHANGE_S = 3.0, 55.0
 _ASK = (
-    "LoadState,ActiveState,SubState,Result,MainPID,ExecMainPID,ExecMainCode,ExecMainStatus,RuntimeMaxUSec,"
+    "LoadState,ActiveState,SubState,Result,MainPID,ExecMainPID,ExecMainCode,ExecMainStatus,RuntimeMaxUSec,NRestarts,"
     "ExecMainStartTimestampMonotonic,ActiveExitTimestampMonotonic,ExecMainExitTimestampMonotonic"
 )
 _BY_ITSELF = ("success", "exit-code", "signal", "core-dump")
@@ -35,7 +35,8 @@ class UnitState(NamedTuple):
     """A unit's state in systemd's own words; `pid` is 0 where it has no main process.
 
     last: its newest main process, which may be the dead one; ended: how that ended, in words, empty while it lives;
-    told_to_stop: it left the state `active` before its main process ended, since somebody wanted it down.
+    told_to_stop: it left the state `active` before its main process ended, since somebody wanted it down; told_to_start:
+    its newest start is none of systemd's own after a failure.
     """
 
     load: str
@@ -46,6 +47,7 @@ class UnitState(NamedTuple):
     last: int = 0
     ended: str = ""
     told_to_stop: bool = False
+    told_to_start: bool = False
 
     @property
     def busy(self) -> bool:
@@ -58,6 +60,11 @@ class UnitState(NamedTuple):
         is_down = self.load in ("loaded", "masked") and self.active != "active"
         is_stopped = self.active == "inactive" and self.result == "success"
         return is_down and (is_stopped or self.told_to_stop)
+
+    def is_restarted(self, pid: int) -> bool:
+        """Whether somebody had it restarted while this was its main process."""
+        is_up = self.active in ("active", "activating")
+        return is_up and self.told_to_start and self.last not in (0, pid)
 
     @property
     def words(self) -> str:
@@ -88,6 +95,7 @@ class Systemctl:
             numbers.get("ExecMainPID", 0),
             _end_of_main(fields.get("Result", ""), numbers),
             _is_told_to_stop(fields, numbers),
+            numbers.get("NRestarts") == 0,
         )
 
     async def change(self, verb: str, unit: str, *, user: bool) -> None:
@@ -125,11 +133,12 @@ def _is_told_to_stop(fields: Mapping[str, str], numbers: Mapping[str, int]) -> b
         "ExecMainExitTimestampMonotonic",
     )
     started, left, ended = (numbers.get(name, 0) for name in moments)
-    result = fields.get("Result", "")
+    result, is_stopping = fields.get("Result", ""), fields.get("ActiveState") == "deactivating"
     is_late = (
         result == "timeout" and fields.get("RuntimeMaxUSec") == "infinity"
     )  # it did not end when it was told to
-    return 0 < started < left < ended and (result in _BY_ITSELF or is_late)
+    is_ended = left < ended or (is_stopping and ended < started)  # systemd may not have noticed its end yet
+    return 0 < started < left and is_ended and (result in _BY_ITSELF or is_late)
 
 
 def _bus(user: bool) -> dict[str, str]:

@@ -435,7 +435,8 @@ class LinuxProcessTable:
         # A unit may be up without a main process (a oneshot that remains); then systemd's word is all there is.
         answering = True if unit.active == "active" and not unit.pid else None
         ended = unit.ended if known and unit.last == known.pid else ""
-        return ProcessObservation(found, answering, sight.known, unit.intended, unit.busy, unit.words, ended)
+        intended = unit.intended or bool(found and known and unit.is_restarted(known.pid))
+        return ProcessObservation(found, answering, sight.known, intended, unit.busy, unit.words, ended)
 
     def hold(self, found: Iterable[ProcessId], died: Callable[[ProcessId], None]) -> None:
         """Watch exactly these from now on; each death is reported once, even if the dead is asked for again."""

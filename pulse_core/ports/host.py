@@ -62,11 +62,12 @@ class ProcessObservation(NamedTuple):
     """The result of one probe of a guarded process.
 
     found: the live process that it is, or all that may be it (never zombies); answering: whether its port accepts,
-    None if it has none to ask; known: whether the process last known to be it still lives: then it is it; intended: it
-    is down because its own manager was told to stop it; busy: its manager is bringing it up just now; detail: words for
-    the evidence; ended: how the process last known to be it has ended, where that can be known ("exited with status 3");
-    doubt: why nobody can tell which of those found it is: none of them may be ended; unlike: where none is found, those
-    that match though `start` would not produce them; holder: who else holds its port, in words, if somebody does.
+    None if it has none to ask; known: whether the process last known to be it still lives: then it is it; intended:
+    it is down, or another one is it, because its own manager was told to stop or restart it; busy: its manager is
+    bringing it up just now; detail: words for the evidence; ended: how the process last known to be it has ended,
+    where that can be known ("exited with status 3"); doubt: why nobody can tell which of those found it is: none of
+    them may be ended; unlike: where none is found, those that match though `start` would not produce them; holder:
+    who else holds its port, in words, if somebody does.
     """
 
     found: tuple[ProcessId, ...] = ()

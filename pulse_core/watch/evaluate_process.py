@@ -74,7 +74,7 @@ def conclude(look: ProcessProbe) -> ProcessConclusion:
         return ProcessConclusion(streak=look.streak)  # who is found may be ended a moment later, as left over
     if is_up(sight):
         return ProcessConclusion(_seen_up(look))
-    if sight.intended:
+    if sight.intended and not sight.found:
         return ProcessConclusion(_stopped(look))
     return _missed(look) if history.up is not None else ProcessConclusion(_still_down(look))
 
@@ -210,7 +210,9 @@ def _died(
     if words := _whose_end(look, is_ended, dead in look.killed):
         evidence = f"{evidence}; {words}"
     is_over = not look.process.autostart and look.history.boot != look.now.boot  # a reboot ends it for good
-    is_intended = first or is_ended or is_over or look.sight.intended or bool(stop and stop.holds(look.now))
+    # Who is up again after a time in which nobody looked may have died before somebody started it.
+    is_told = look.sight.intended and not (last_seen and look.sight.found)
+    is_intended = first or is_ended or is_over or is_told or bool(stop and stop.holds(look.now))
     died = ProcessDied(
         pid=dead.pid if dead else look.history.pid,
         evidence=evidence,

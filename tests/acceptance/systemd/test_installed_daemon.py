@@ -348,7 +348,7 @@ def test_a_guarded_unit_that_was_stopped_on_purpose_stays_down_and_a_killed_one_
     assert (died["evidence"], died.get("intended")) == (f"process {before} was killed by SIGKILL", None)
 
 
-def test_a_guarded_unit_whose_process_ends_with_an_error_when_it_is_stopped_or_masked_stays_down(
+def test_a_guarded_unit_whose_process_ends_with_an_error_when_it_is_stopped_or_masked_or_restarted_is_no_failure(
     home: Installed,
 ) -> None:
     script = "trap 'exit 143' TERM; while :; do sleep 0.1; done"
@@ -369,7 +369,12 @@ def test_a_guarded_unit_whose_process_ends_with_an_error_when_it_is_stopped_or_m
     home.machine.systemctl("mask", "--now", "it.service")
     home.until(lambda: len(home.events("process-stopped")) == 2, "the second intent to be seen")
     home.machine.systemctl("unmask", "it.service")
+    home.machine.systemctl("start", "it.service")
+    before = home.pid_when_up("it")
+    home.machine.systemctl("restart", "it.service")
+    home.pid_when_up("it", other_than=before)
     assert home.events("effect") == []
+    assert home.upulse("incidents").startswith("0 incidents ")
 
 
 def test_a_user_unit_runs_the_daemon_in_the_users_manager(home: Installed) -> None:

@@ -753,6 +753,28 @@ async def test_who_ran_for_as_long_as_its_unit_allows_was_not_told_to_stop(syste
     assert not (await asked(systemctl, unit("failed", "failed", "timeout") + end)).intended
 
 
+@pytest.mark.parametrize(
+    ("active", "restarts", "known", "intended"),
+    [("active", 0, 4, True), ("activating", 0, 4, True), ("active", 1, 4, False), ("active", 0, 5, False)],
+)
+async def test_a_unit_that_somebody_has_restarted_did_not_fail(
+    systemctl: Path, spawner: Spawner, log: Path, active: str, restarts: int, known: int, intended: bool
+) -> None:
+    new = await spawner.start(["sleep", "1000"], output=log)
+    before = ProcessId(2**22 + known, 50) if known == 4 else ProcessId(new.pid, new.started - 1)
+    text = unit(active, "start", pid=new.pid) + f"ExecMainPID={new.pid}\nNRestarts={restarts}\n"
+    assert (await asked(systemctl, text, before)).intended == intended
+    ended = unit(active, "start") + f"ExecMainPID={new.pid}\nNRestarts={restarts}\n"
+    assert not (await asked(systemctl, ended, before)).intended  # it is down again already
+
+
+async def test_a_unit_whose_stop_is_under_way_was_told_to_stop_before_systemd_has_noticed_that_its_process_ended(
+    systemctl: Path,
+) -> None:
+    text = unit("deactivating", "stop-sigterm", pid=5) + "ExecMainPID=5\n" + MOMENTS.format(3, 7, 0)
+    assert (await asked(systemctl, text, ProcessId(5, 50))).intended
+
+
 async def test_a_unit_that_was_masked_and_stopped_was_stopped_on_purpose(systemctl: Path) -> None:
     assert (await asked(systemctl, unit("inactive", "dead").replace("loaded", "masked"))).intended
 

@@ -192,6 +192,20 @@ def test_a_commanded_stop_is_intended_from_its_first_sign_on_and_tells_how_its_p
     assert isinstance(stopped, ProcessStopped)
 
 
+def test_a_restart_by_its_manager_is_intended_unless_it_may_have_died_while_nobody_looked() -> None:
+    sight = ProcessObservation((NEW,), intended=True)
+    death, up = said(look(sight, UP))
+    assert isinstance(death, ProcessDied)
+    assert (death.evidence, death.intended) == ("process 5 is gone; replaced by process 6", True)
+    assert isinstance(up, ProcessUp)
+    (death,) = said(look(sight._replace(answering=False), UP))  # its new process does not serve yet
+    assert isinstance(death, ProcessDied)
+    assert death.intended
+    death, _ = said(look(sight, UP, unwatched=LONG_AGO.at + MINUTE))
+    assert isinstance(death, ProcessDied)
+    assert not death.intended
+
+
 def test_a_death_after_which_its_manager_did_not_bring_it_back_is_told_once() -> None:
     unit = ProcessSettings(name="p", systemd_unit="p.service")
     recovering = DOWN._replace(starting=DOWN.down)
