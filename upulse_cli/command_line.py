@@ -131,6 +131,8 @@ def sentence(error: OSError) -> str:
     why = error.strerror or str(error)
     if error.filename:
         return f"{error.filename}: {why}"
+    if error.errno == errno.ENOENT:  # of what is opened by its name, only the working directory has none
+        return "the directory in which this runs is gone; change to another one"
     return f"stdout can't be written: {why}" if error.errno in UNWRITABLE else f"the system refused: {why}"
 
 

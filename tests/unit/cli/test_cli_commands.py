@@ -172,6 +172,18 @@ def test_what_the_system_refuses_is_one_sentence(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().err == f"/{'x' * 300}/events.db: File name too long\n"
 
 
+def test_in_a_directory_that_is_gone_a_command_says_that_where_it_needs_one(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    (tmp_path / "config.toml").write_text('[notify]\nurls = ["json://127.0.0.1:1/x"]\n')
+    check = f"exec {shlex.quote(sys.executable)} -P -m upulse_cli config check {tmp_path}/config.toml"
+    command = f"cd {tmp_path}/gone && rmdir {tmp_path}/gone && {check}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (
+        1,
+        "the directory in which this runs is gone; change to another one\n",
+    )
+
+
 def test_a_traceback_is_shown_only_to_who_asks(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
