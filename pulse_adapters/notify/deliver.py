@@ -6,6 +6,7 @@ itself. For each message it sends `number` and `why` it did not arrive, which is
 """
 
 import logging
+import os
 import re
 import signal
 from collections.abc import Mapping, Sequence
@@ -43,6 +44,7 @@ class AppriseLog(logging.Handler):
 def main() -> None:
     """Deliver all messages of the order concurrently."""
     child_side.begin(memory=child_side.MEMORY)
+    os.chdir("/")  # Apprise can't be imported where the daemon's own directory was deleted
     order = next(child_side.requests())
     signal.alarm(order["seconds"])
     messages: Sequence[Mapping[str, Any]] = order["letters"]

@@ -68,6 +68,16 @@ async def test_a_message_arrives_as_it_was_written(box: Postbox) -> None:
     assert children() == []
 
 
+async def test_it_arrives_where_the_directory_in_which_the_daemon_was_started_is_gone(
+    box: Postbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert await ChildTransport().deliver([to(box)]) == [""]
+
+
 async def test_each_address_fails_for_itself_and_says_why(box: Postbox) -> None:
     box.manners |= {"fails": fail, "hangs-up": hang_up}
     letters = [to(box, path) for path in ("fails", "good", "hangs-up")]
