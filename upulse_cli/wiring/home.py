@@ -65,7 +65,7 @@ def make_home(home: Home, demo: bool) -> HomeContext:
 
     home.create()
     write_settings(home, demo)
-    make_log(context := home_context(home))
+    make_log(context := home_context(home), look=True)
     return context
 
 

@@ -47,9 +47,12 @@ def write_settings(home: Home, demo: bool) -> bool:
     return True
 
 
-def make_log(home: HomeContext) -> None:
-    """Open the log once, so that the home has its id; a home in use has one."""
-    if home.layout.events.exists():
+def make_log(home: HomeContext, *, look: bool = False) -> None:
+    """Open the log once, so that the home has its id; a home in use has one.
+
+    look: also into one that is there, since whoever was making it may have been killed.
+    """
+    if home.layout.events.exists() and (not look or _can_be_read(home)):
         return
 
     async def opened() -> None:
@@ -58,6 +61,15 @@ def make_log(home: HomeContext) -> None:
                 pass
 
     asyncio.run(opened())
+
+
+def _can_be_read(home: HomeContext) -> bool:
+    try:
+        with home.events() as log:
+            log.head()
+    except PulseError:
+        return False
+    return True
 
 
 def make_engine(home: Home) -> Sequence[str]:

@@ -31,6 +31,14 @@ def test_the_hints_after_init_name_the_home_that_was_made(
     assert f"upulse daemon start --home '{made}'" in said
 
 
+def test_an_init_that_was_killed_as_it_made_the_log_is_finished_by_the_next_one(tmp_path: Path) -> None:
+    home = CliHome(tmp_path / "home")
+    home.path.mkdir(mode=0o700)
+    (home.path / "events.db").touch(0o600)  # SQLite writes its first page later
+    home.upulse("init", "--no-engine")
+    assert "0 rows" in home.upulse("verify").out
+
+
 def test_a_character_that_stdout_has_no_place_for_is_written_otherwise(quiet: CliHome) -> None:
     quiet.upulse("effect", "add", "run-command", "--key", "café", "--param", 'argv=["/bin/true"]')
     command = [sys.executable, "-m", "upulse_cli", "events", "--home", str(quiet.path)]
