@@ -17,6 +17,8 @@ from pulse_core.model.errors import Damaged
 
 HEADER = 32
 FRAME = 24
+_SIZES = frozenset(1 << bits for bits in range(9, 17))
+_PAGE = 4096
 _BIG = {0x377F0682: False, 0x377F0683: True}
 _MASK = 0xFFFFFFFF
 Buffer = bytes | mmap.mmap
@@ -109,7 +111,8 @@ def last_rowid(wal: Path) -> int:
     A leaf of a table (format: section 1.6) has its cells in the order of their row numbers.
     """
     with wal.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        size, last = struct.unpack(">I", content[8:12])[0], 0
+        said, last = int.from_bytes(content[8:12], "big"), 0
+        size = said if said in _SIZES else _PAGE  # the header may be altered, too
         for number, frame in _headers(content, size, 1):
             start = offset(number, size) + FRAME
             page = content[start : start + size]

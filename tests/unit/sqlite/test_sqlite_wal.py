@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.sqlite.wal import FRAME, HEADER, examine
+from pulse_adapters.sqlite.wal import FRAME, HEADER, examine, last_rowid
 from pulse_core.model.errors import Damaged
 
 PAGE = 4096
@@ -108,3 +108,14 @@ def test_big_endian_checksums_are_read_too() -> None:
     assert examine(content, PATH).committed == 0
     with pytest.raises(Damaged):
         examine(flipped(content, 23), PATH)
+
+
+def test_the_largest_row_number_is_told_of_whatever_lies_there(wal: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "rows-wal"
+
+    def last(content: bytes) -> int:
+        path.write_bytes(content)
+        return last_rowid(path)
+
+    assert last(wal) == last(bytes(HEADER) + wal[HEADER:]) == last(flipped(wal, 9)) == 2
+    assert [last(content) for content in (bytes(10 * PAGE), b"x" * 10, b"\r" * 10 * PAGE)] == [0, 0, 0]
