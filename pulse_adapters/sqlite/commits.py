@@ -365,7 +365,7 @@ class Commits:
         self.head = head
         self._files.on_commit()
         if any(event.kind == KIND for event in events):
-            await self._empty_wal()
+            await self.empty_wal()
         for listener in tuple(self.listeners):  # one may leave while it is told
             try:
                 listener(events)
@@ -374,7 +374,7 @@ class Commits:
                 asyncio.get_running_loop().call_exception_handler(context)
         return events
 
-    async def _empty_wal(self) -> None:
+    async def empty_wal(self) -> None:
         """Leave nothing of what was redacted in the -wal; beside a reader it stays until the next checkpoint."""
         await self._connection.run(partial(self._checkpoint, "TRUNCATE"))
         self._files.on_write()

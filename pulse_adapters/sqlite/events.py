@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -61,6 +62,14 @@ async def connected(
         connect_in_thread(lambda: (connect_readonly(path), None)) as (reader, _),
     ):
         yield Connections(writer, reader, start)
+
+
+def _holds_redaction(path: Path) -> bool:
+    """Whether a row of the -wal says that another one was redacted: its kind is followed by the other one's id."""
+    try:
+        return re.search(rb"%s[0-9a-f]{8}-" % KIND.encode(), files_of(path).wal.read_bytes()) is not None
+    except OSError:  # there is none, or the next commit says what is wrong
+        return False
 
 
 class SqliteEventLog:
@@ -123,6 +132,8 @@ class SqliteEventLog:
             start = connections.start
             commits = Commits(connections.writer, path, Head(start.seq, start.chain), blocks)
             try:
+                if not start.is_read_only and await asyncio.to_thread(_holds_redaction, path):
+                    await commits.empty_wal()  # whoever redacted was killed before that
                 yield cls(commits, connections, connect, path, how, clock, objects, new_id)
             finally:
                 await commits.close()

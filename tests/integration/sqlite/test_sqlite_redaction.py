@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.backup.databases import empty_redacted, salvage
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.migrate import MIGRATIONS, format_of, steps
 from pulse_adapters.sqlite.named_objects import NamedObjects
 from pulse_adapters.sqlite.open_log import Opening
@@ -61,6 +64,27 @@ async def test_what_is_redacted_is_in_no_file_of_the_log_and_the_chain_holds(
     assert fault(tmp_path) == ""
     with SqliteEventReader(tmp_path) as reader:
         assert reader.event(event.id).data == "null"
+
+
+async def test_what_a_killed_writer_had_redacted_is_in_no_file_once_the_log_is_opened_again(
+    tmp_path: Path, open_log: Open
+) -> None:
+    async with open_log() as log:
+        (event,) = await log.append(Draft(Paused(why=SECRET)))
+    killed = tmp_path / "killed"
+    killed.mkdir()
+    async with open_log() as log:
+        with closing(sqlite3.connect(tmp_path / "events.db")) as reader:  # so that the -wal stays
+            reader.execute("BEGIN")
+            reader.execute("SELECT * FROM event").fetchone()
+            await log.append(Draft(EventRedacted(why="a slip"), subject=event.id, actor="root"))
+            for name in ("events.db", "events.db-wal"):
+                shutil.copy(tmp_path / name, killed)
+    assert SECRET.encode() in (killed / "events.db").read_bytes()
+    objects = FileObjects(killed / "objects")
+    async with SqliteEventLog.open(killed / "events.db", clock=SystemClock(), objects=objects):
+        for file in killed.glob("events.db*"):
+            assert SECRET.encode() not in file.read_bytes(), file
 
 
 async def test_data_that_nothing_redacted_is_missed_by_everybody(tmp_path: Path, open_log: Open) -> None:
