@@ -32,7 +32,7 @@ from upulse_cli.options import INSTANCE_HELP, check_instance, completed_by, grou
 EXIT_CODES = (
     "Exit codes: 0 done; 1 not done, and the words on stderr say why; 2 the command line was not understood;"
     " 3 done, and there is a difference (replay, shadow), or the port is used (guidance start), or no daemon runs"
-    " (status --exit-code); 4 something is wrong (status --exit-code); 70 a bug; 71 memory ran out;"
+    " (status --exit-code); 4 something is wrong (status --exit-code); 70 a bug; 71 memory or threads ran out;"
     " 130 interrupted."
     " Data goes to stdout, words to stderr."
 )

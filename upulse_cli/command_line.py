@@ -19,7 +19,13 @@ from pulse_adapters.ipc.umask import private_files
 from pulse_core.model.errors import PulseError
 from pulse_core.model.text import is_text, one_line
 from upulse_cli.app import app
-from upulse_cli.memory_shortage import NO_MEMORY, NO_MEMORY_WORDS, is_memory_shortage
+from upulse_cli.memory_shortage import (
+    NO_MEMORY,
+    NO_MEMORY_WORDS,
+    NO_THREAD_WORDS,
+    is_memory_shortage,
+    is_thread_shortage,
+)
 from upulse_cli.output import say
 
 UNWRITABLE = frozenset({errno.EBADF, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
@@ -49,6 +55,8 @@ def run_command(argv: Sequence[str] | None) -> int:
     except Exception as error:  # noqa: BLE001 - whatever it is, people get a sentence
         if is_memory_shortage(error):
             return failed(NO_MEMORY_WORDS, NO_MEMORY)
+        if is_thread_shortage(error):
+            return failed(NO_THREAD_WORDS, NO_MEMORY)
         if isinstance(error, OSError):
             let_go_of_stdout()
             return failed(sentence(error))

@@ -1,4 +1,4 @@
-"""Tells whether memory ran out, in whichever words: Python, the system and the loader each have their own."""
+"""Tells whether memory or threads ran out, in whichever words: Python, the system and the loader each have their own."""
 
 import errno
 import os
@@ -6,6 +6,10 @@ import os
 NO_MEMORY = os.EX_OSERR
 NO_MEMORY_WORDS = (
     "memory ran out, so this was not done, or not whole; allow it more (ulimit -v, MemoryMax=), and try again"
+)
+NO_THREAD_WORDS = (
+    "no more threads can be had, so this was not done, or not whole: a limit of processes is reached, or memory is"
+    " short; end some, or allow more (ulimit -u, TasksMax=), and try again"
 )
 
 
@@ -23,3 +27,10 @@ def is_memory_shortage(error: BaseException | None) -> bool:
         case BaseExceptionGroup(exceptions=inner) if any(map(is_memory_shortage, inner)):
             return True
     return is_memory_shortage(error.__cause__ or error.__context__)
+
+
+def is_thread_shortage(error: BaseException | None) -> bool:
+    """Whether it came of a thread that could not begin, at first or at last: Python has no type for that."""
+    if error is None or (isinstance(error, RuntimeError) and str(error) == "can't start new thread"):
+        return error is not None
+    return is_thread_shortage(error.__cause__ or error.__context__)

@@ -10,6 +10,8 @@ from pulse_adapters.git.git_files import is_laid_out, read_main, repository_faul
 from pulse_adapters.workers.conversation import ask
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.framing import WorkerFault
+from pulse_adapters.workers.shortages import shortage
+from pulse_adapters.workers.threads import ThreadShortage
 from pulse_adapters.workers.worker import module_program
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.engine import Revision
@@ -37,7 +39,12 @@ class GitClient:
             if fault := await self._files.ask(folder, partial(repository_fault, self._home)):
                 return fault
         except OSError as error:
-            return f"{folder} can't be looked at: {error}"
+            words = f"{folder} can't be looked at: {error}"
+            if isinstance(error, ThreadShortage) or shortage(
+                error
+            ):  # which says nothing about the repository
+                raise PulseError(words) from error
+            return words
         return await self._ask("fault", str, commit) if thorough else ""
 
     async def ensure(self, commit: str) -> Revision:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from pulse_adapters.workers.file_systems import PATIENCE_S, Answer, ask_in_child, ends, has_others
-from pulse_adapters.workers.threads import start_thread
+from pulse_adapters.workers.threads import ThreadShortage, start_thread
 
 REMEMBERED_S = 1.0
 """Seconds for which it is known what is mounted."""
@@ -125,7 +125,7 @@ class FileThreads:
                 start_thread(ask_and_tell, "file system")
             except BlockingIOError as error:
                 del self._open[about, key]
-                asked.answer.set_exception(TimeoutError(f"{about} can't be asked: {error.strerror}"))
+                asked.answer.set_exception(ThreadShortage(f"{about} can't be asked: {error.strerror}"))
         else:
             ask()
         return asked

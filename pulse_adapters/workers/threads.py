@@ -11,6 +11,10 @@ T = TypeVar("T")
 NO_THREAD = "no more threads can be had: a limit of processes is reached, or memory is short"
 
 
+class ThreadShortage(TimeoutError):
+    """No thread can be had to ask in, which says nothing about what was to be asked."""
+
+
 def start_thread(work: Callable[[], object], name: str) -> None:
     """Begin a thread that nobody waits for. Raises BlockingIOError if the system gives none."""
     try:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ from pulse_adapters.git import worker as worker_module
 from pulse_adapters.git.errors import MainMoved
 from pulse_adapters.git.git_client import GitClient
 from pulse_adapters.git.git_files import revision_folder
+from pulse_adapters.workers.file_threads import FileThreads
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.engine import Revision
 from tests.integration.git.git_scene import ADA, FILES, edited, files, git, laid_out, made, newest, write
@@ -78,6 +80,18 @@ async def test_a_repository_that_is_broken_is_found_out(tmp_path: Path, words: s
     assert await child.fault(commit, thorough=True) == ""
     {**SEEN_IN_FILES, **SEEN_BY_GIT}[words](folder, commit)
     assert words in await child.fault(commit, thorough=words in SEEN_BY_GIT)
+
+
+async def test_that_no_thread_can_be_had_says_nothing_about_the_repository(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    child, main = GitClient(repository.home, files=FileThreads(is_needed=lambda: True)), repository.head()
+    usual = threading.stack_size(1 << 46)  # more than there are addresses
+    try:
+        with pytest.raises(PulseError, match="no more threads can be had"):
+            await child.fault(main, thorough=False)
+    finally:
+        threading.stack_size(usual)
+    assert await child.fault(main, thorough=False) == ""
 
 
 async def test_what_was_laid_out_long_ago_and_is_no_commit_of_main_goes(

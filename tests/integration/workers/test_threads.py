@@ -49,7 +49,7 @@ def test_without_a_thread_what_needs_one_fails_and_is_done_later() -> None:
         "begun ['0', '1', '2', '3', '4']",
         "unbegun BlockingIOError",
         "memory True",
-        "files TimeoutError",
-        "files TimeoutError",
+        "files ThreadShortage",
+        "files ThreadShortage",
         "files asked",
     ]

@@ -16,7 +16,7 @@ from tests.long_form import sampled
 from upulse_cli.__main__ import main
 from upulse_cli.app import app
 from upulse_cli.command_line import tree_for
-from upulse_cli.memory_shortage import NO_MEMORY_WORDS
+from upulse_cli.memory_shortage import NO_MEMORY_WORDS, NO_THREAD_WORDS
 
 SLOW = {"pydantic", "rich", "asyncio", "sqlite3", "upulse_cli.wiring"}
 
@@ -106,7 +106,14 @@ def test_a_command_without_memory_says_that_it_ran_out(name: str, tmp_path: Path
     assert (ended.returncode, ended.stderr) == (71, f"{NO_MEMORY_WORDS}\n")
 
 
-def begin_command(name: str, before: str, home: Path) -> "subprocess.CompletedProcess[str]":
+def test_a_command_without_threads_says_that_none_can_be_had(tmp_path: Path) -> None:
+    assert begin_command("", "", tmp_path, "init").returncode == 0
+    more_than_there_are_addresses = "__import__('threading').stack_size(1 << 46)"
+    ended = begin_command("upulse_cli.app", more_than_there_are_addresses, tmp_path, "new", "rule", "one")
+    assert (ended.returncode, ended.stderr) == (71, f"{NO_THREAD_WORDS}\n")
+
+
+def begin_command(name: str, before: str, home: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     """Run a command in which this is done before it imports the module of this name."""
     code = f"""if True:
         import os, resource, signal, sys
@@ -114,14 +121,14 @@ def begin_command(name: str, before: str, home: Path) -> "subprocess.CompletedPr
         class AtImport:
             def find_spec(name, *_):
                 if name == {name!r}:
-                    {before}
+                    {before or None}
 
         signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.meta_path.insert(0, AtImport)
         from upulse_cli.__main__ import main
         sys.exit(main())
     """
-    argv = [sys.executable, "-c", code, "status", "--home", str(home)]
+    argv = [sys.executable, "-c", code, *(words or ("status",)), "--home", str(home)]
     return subprocess.run(argv, capture_output=True, text=True, timeout=60)
 
 
