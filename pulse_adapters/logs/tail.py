@@ -14,7 +14,7 @@ import select
 import signal
 import time
 from bisect import bisect_right
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate
@@ -82,20 +82,20 @@ class RateLimit:
 
 
 class SharedRateLimit:
-    """A rate limit of several sources: half of it in equal shares, one for each, the rest for whoever is first."""
+    """A rate limit of several sources: half of it in equal shares, one for each group of them, and of that one for each of
+    the group; the rest for whoever is first."""
 
     def __init__(self, limit: int) -> None:
         self.limit, self._common = limit, RateLimit(limit)
-        self._share = 0
         self._own: dict[str, RateLimit] = {}
 
-    def share_among(self, names: Iterable[str]) -> None:
-        """Have these sources and no others share it."""
-        self._own = {name: self._own.get(name) or RateLimit(0) for name in names}
-        self._share = self.limit // 2 // max(1, len(self._own))
-        for own in self._own.values():
-            own.limit = self._share
-        self._common.limit = self.limit - self._share * len(self._own)
+    def share_among(self, groups: Mapping[str, tuple[int, ...]]) -> None:
+        """Have these sources and no others share it, each with its group."""
+        self._own = {name: self._own.get(name) or RateLimit(0) for name in groups}
+        sizes = Counter(groups.values())
+        for name, own in self._own.items():
+            own.limit = self.limit // 2 // len(sizes) // sizes[groups[name]]
+        self._common.limit = self.limit - sum(own.limit for own in self._own.values())
 
     def room(self, name: str, now: float) -> int:
         """How much this source may take now."""
@@ -235,9 +235,11 @@ class Outbox:
         """Have these sources share what may be sent in a minute, and forget all others."""
         self._meters = {key: meter for key, meter in self._meters.items() if key[0] in sources}
         self._counted = {name: when for name, when in self._counted.items() if name in sources}
-        self._cost.share_among(sources)
+        # By rules: one of a thousand files would else leave one of a single file a thousandth.
+        groups = {name: source.rules for name, source in sources.items()}
+        self._cost.share_among(groups)
         for number, limit in enumerate(self._together):
-            limit.share_among(name for name, source in sources.items() if number in source.rules)
+            limit.share_among({name: (number,) for name, rules in groups.items() if number in rules})
 
 
 BREATH = 0.005

@@ -40,8 +40,8 @@ class LogSettings(Group):
         ge=1,
         le=100_000,
         description="lines a minute of one file that are recorded, five times as many of all files together; more are "
-        "only counted, as is what goes beyond 20,000 short or 4,000 long lines of all logs; half of both is shared "
-        "equally, so that no file takes another one's part",
+        "only counted, as is what goes beyond 20,000 short or 4,000 long lines of all logs; half of the first is "
+        "shared equally among its files, half of the second among the logs, so that none takes another one's part",
     )
 
     @model_validator(mode="after")

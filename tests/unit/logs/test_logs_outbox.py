@@ -175,6 +175,17 @@ def test_a_log_below_its_share_is_told_whatever_louder_ones_have_said_before() -
     assert len(desk.lines(loud)) == 5_000
 
 
+def test_a_rule_of_many_files_leaves_the_others_their_shares() -> None:
+    many, quiet = [Log(f"/many/{number}") for number in range(1_000)], Log("/quiet", rules=(1,))
+    desk = Desk(100_000, 100_000)
+    desk.outbox.share_among({log.name: log for log in (*many, quiet)})
+    for log in many:
+        desk.flood(log, "E x\n" * 100, 100.0)
+    desk.flood(quiet, "E quiet\n" * 5_000, 100.0)
+    assert len(desk.lines(*many)) > 10_000
+    assert len(desk.lines(quiet)) == 5_000
+
+
 def test_nobody_waits_for_the_record_of_what_a_louder_log_has_said() -> None:
     desk, loud, quiet = Desk(100_000), Log(), Log("/quiet")
     text, now = "E x\n" * 10_000, 100.0
