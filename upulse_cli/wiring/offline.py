@@ -98,9 +98,10 @@ def append_offline(
         for one in drafts
     ]
 
+    user = user_name(os.getuid())  # on a loop a slow answer would not be waited for
+
     async def append() -> Sequence[tuple[Mapping[str, Json], bool]]:
         done: list[RecordedDraft] = []
-        user = user_name(os.getuid())
         with HomeLock(home.layout.lock, __version__, wait=LOCK_WAIT):
             async with offline_gate(home) as gate:
                 for draft in wanted:
