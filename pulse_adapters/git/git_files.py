@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pulse_adapters.workers.file_systems import answer_in_time
 from pulse_adapters.workers.plain_file import read_plain
+from pulse_adapters.workers.shortages import shortage
 from pulse_core.model.errors import PulseError
 
 DEEPEST = 90
@@ -21,18 +22,26 @@ _LINK, _FILE, _PROGRAM, _FOLDER = b"120000", b"100644", b"100755", b"40000"
 
 
 def read_main(home: Path) -> str:
-    """The commit of main; empty if the files don't tell it."""
-    return _commit_of(home / "engine" / ".git", _MAIN)
+    """The commit of main; empty if the files don't tell it, or can't be opened just now."""
+    try:
+        return _commit_of(home / "engine" / ".git", _MAIN)
+    except OSError:
+        return ""
 
 
 def _commit_of(folder: Path, branch: str) -> str:
-    """The commit of a branch, by its full name (`refs/…`); empty if the files don't tell it."""
+    """The commit of a branch, by its full name (`refs/…`); empty if the files don't tell it.
+
+    Raises OSError where something is lacking to open them, which says nothing about the branch.
+    """
     if not branch.startswith("refs/") or ".." in branch:
         return ""
     for file in (folder / branch, folder / "packed-refs"):
         try:
             lines = read_plain(file, LARGEST).decode(errors="replace").splitlines()
-        except (OSError, ValueError):
+        except (OSError, ValueError) as error:
+            if shortage(error):
+                raise
             continue
         if file.name == "packed-refs":
             lines = [line.split(" ")[0] for line in lines if line.endswith(f" {branch}")]
@@ -50,15 +59,20 @@ def has_repository(home: Path) -> bool:
 
 
 def repository_fault(home: Path) -> str:
-    """What can be seen to be wrong with the repository without running git; empty if nothing can."""
+    """What can be seen to be wrong with the repository without running git; empty if nothing can.
+
+    Raises OSError where something is lacking to look at it.
+    """
     folder = home / "engine" / ".git"
     if not folder.exists():
         return f"{folder} is gone"
-    if not read_main(home):
+    if not _commit_of(folder, _MAIN):
         return f"{folder} does not say which commit main is"
     try:
         head = read_plain(folder / "HEAD", LARGEST).decode().rstrip(" \t\r\n")
     except (OSError, ValueError) as error:
+        if shortage(error):
+            raise
         return f"{folder}/HEAD can't be read ({error})"
     branch = head.removeprefix("ref: ")
     if not COMMIT.fullmatch(_commit_of(folder, branch) if branch != head else head):

@@ -2,11 +2,13 @@
 
 import asyncio
 import os
+import resource
 import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -82,15 +84,37 @@ async def test_a_repository_that_is_broken_is_found_out(tmp_path: Path, words: s
     assert words in await child.fault(commit, thorough=words in SEEN_BY_GIT)
 
 
-async def test_that_no_thread_can_be_had_says_nothing_about_the_repository(tmp_path: Path) -> None:
-    repository = made(tmp_path)
-    child, main = GitClient(repository.home, files=FileThreads(is_needed=lambda: True)), repository.head()
+@contextmanager
+def no_threads() -> Iterator[None]:
     usual = threading.stack_size(1 << 46)  # more than there are addresses
     try:
-        with pytest.raises(PulseError, match="no more threads can be had"):
-            await child.fault(main, thorough=False)
+        yield
     finally:
         threading.stack_size(usual)
+
+
+@contextmanager
+def no_descriptors() -> Iterator[None]:
+    usual = resource.getrlimit(resource.RLIMIT_NOFILE)
+    os.close(lowest := os.dup(0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, usual[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, usual)
+
+
+@pytest.mark.parametrize(
+    ("lacking", "words"),
+    [(no_threads, "no more threads can be had"), (no_descriptors, "Too many open files")],
+)
+async def test_a_shortage_says_nothing_about_the_repository(
+    tmp_path: Path, lacking: Callable[[], AbstractContextManager[None]], words: str
+) -> None:
+    repository = made(tmp_path)
+    child, main = GitClient(repository.home, files=FileThreads(is_needed=lambda: True)), repository.head()
+    with lacking(), pytest.raises(PulseError, match=words):
+        await child.fault(main, thorough=False)
     assert await child.fault(main, thorough=False) == ""
 
 
