@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import mmap
 import re
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
@@ -67,8 +68,12 @@ async def connected(
 def _holds_redaction(path: Path) -> bool:
     """Whether a row of the -wal says that another one was redacted: its kind is followed by the other one's id."""
     try:
-        return re.search(rb"%s[0-9a-f]{8}-" % KIND.encode(), files_of(path).wal.read_bytes()) is not None
-    except OSError:  # there is none, or the next commit says what is wrong
+        with (
+            files_of(path).wal.open("rb") as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+        ):
+            return re.search(rb"%s[0-9a-f]{8}-" % KIND.encode(), content) is not None
+    except (OSError, ValueError):  # there is none, it is empty, or the next commit says what is wrong
         return False
 
 
