@@ -89,21 +89,22 @@ def path_matches(pattern: str, path: str) -> bool:
 
 _OF_DATES = "0123456789-_.T"
 _YEAR = re.compile(r"[-._][0-9]{4}")
+_NUMBER = re.compile(r"\.[0-9]{1,3}$")
 
 
 def unrotated_paths(path: str) -> list[str]:
-    """The paths of which this may be a rotated file: `app.log.1`, `app.log-20260131` and `app-20260131.log` of `app.log`."""
+    """The paths of which this may be a rotated file.
+
+    As `app.log.1`, `app.log-20260131`, `app-20260131.log` and `app.1.log` (logrotate's `extension`) of `app.log`.
+    """
     directory, name = os.path.split(path)
     if name.endswith(PACKED):
         return []
     names = [name[:place] for place, char in enumerate(name) if place and char in "-._~"]
     stem, dot, ending = name.rpartition(".")
-    if (
-        (year := _YEAR.search(stem, max(1, len(stem.rstrip(_OF_DATES)))))
-        and ending
-        and not ending[0].isdigit()
-    ):
-        names.append(f"{stem[: year.start()]}{dot}{ending}")
+    turn = _YEAR.search(stem, max(1, len(stem.rstrip(_OF_DATES)))) or _NUMBER.search(stem, 1)
+    if turn and ending and not ending[0].isdigit():
+        names.append(f"{stem[: turn.start()]}{dot}{ending}")
     return [os.path.join(directory, one) for one in names]
 
 

@@ -18,6 +18,7 @@ WAYS = {
     "copytruncate": "copytruncate",
     "dates": "create\ndateext\ndateformat -%Y%m%d-TURN",
     "dates before the extension": "create\ndateext\ndateformat -%Y%m%d-TURN\nextension .log",
+    "numbers before the extension": "create\nextension .log",
     "copytruncate with dates": "copytruncate\ndateext\ndateformat -%Y%m%d-TURN",
     "compression a turn later": "create\ncompress\ndelaycompress",
     "keeping none": "rotate 0\ncreate",

@@ -105,6 +105,22 @@ def test_old_rotated_files_are_no_news_after_the_clock_was_set_forward(
     following.close()
 
 
+@pytest.mark.parametrize("names", ["app.log.{}", "app.{}.log"])
+def test_what_is_rotated_twice_between_two_looks_is_read(log: Path, names: str) -> None:
+    following = Following(log)
+    first, second = (log.with_name(names.format(number)) for number in (1, 2))
+    write(log, "one")
+    assert following.drain() == ["one"]
+    write(log, "two")
+    log.rename(first)
+    write(log, "three")
+    first.rename(second)
+    log.rename(first)
+    write(log, "four")
+    assert following.drain() == ["two", "three", "four"]
+    following.close()
+
+
 def test_a_deleted_file_is_read_to_its_end_and_let_go(log: Path, following: Following) -> None:
     write(log, "one")
     following.drain()

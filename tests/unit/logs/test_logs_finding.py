@@ -71,6 +71,7 @@ def test_a_pattern_means_paths_that_are_not_there(pattern: str, path: str, meant
         ("app.log~", "app.log"),
         ("app-20260131.log", "app.log"),
         ("app.2026-01-31.log", "app.log"),
+        ("app.1.log", "app.log"),
         ("app_2026-01-31T08.15.log", "app.log"),
     ],
 )
