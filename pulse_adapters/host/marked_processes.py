@@ -147,10 +147,11 @@ class MarkedProcesses:
                     self.lost.add(pid)
                 if seen is None or pid in self.hanging:
                     continue
-                if raw is None or (not raw and seen.alive and ticks_now() - seen.started <= SETTLED):
+                is_new = not raw and seen.alive and ticks_now() - seen.started <= SETTLED
+                if raw is None or (is_new and _may_show_more(pid)):
                     self.unsure.add(pid)
                     continue
-                # Who shows none for long is another user's, or the kernel's.
+                # Who shows none for long is the kernel's, or has emptied it.
                 read = _Read(inode, seen.session, _bearer(seen, raw))
                 if read.bearer:
                     begun(seen, read.bearer)
@@ -195,6 +196,11 @@ class MarkedProcesses:
                 self.lost.add(pid)
             elif session in numbers:
                 yield pid
+
+
+def _may_show_more(pid: int) -> bool:
+    """Whether who shows no environment may do so later: root alone is ever shown that of another user's process."""
+    return (own := os.geteuid()) == 0 or uid_of(pid) in (own, None)
 
 
 def bearer_of(pid: int) -> Bearer | None:

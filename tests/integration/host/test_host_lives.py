@@ -504,6 +504,18 @@ def test_each_process_of_the_machine_is_read_once(monkeypatch: pytest.MonkeyPatc
         assert read.count(mine[0]) == 1
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can look as another user")
+def test_no_search_waits_for_a_process_of_another_user_whose_environment_it_is_never_shown() -> None:
+    marked = MarkedProcesses()
+    with strangers({"PULSE_EFFECT": "one"}):
+        os.seteuid(65_534)
+        try:
+            marked.search()
+        finally:
+            os.seteuid(0)
+    assert not marked.unsure
+
+
 async def test_what_a_dead_daemon_has_left_of_a_command_is_ended_before_it_runs_again(
     spawner: Spawner, tmp_path: Path
 ) -> None:
