@@ -97,6 +97,8 @@ def conclude(look: Look) -> tuple[tuple[Draft, ...], CheckHistory]:
     unknown = (before.unknown or look.began) if gauge.value is None else None
     if unknown and look.now.since(unknown) >= MINUTE:
         gauge = gauge._replace(value=1.0)
+        if before.streak is None:
+            before = before._replace(streak=Streak(unknown, look.now))
     if gauge.value is None:
         return (), before._replace(unknown=unknown)
     # While it stands, it is remembered when it was last seen wrong.

@@ -160,6 +160,9 @@ def test_what_is_not_there_has_no_number_that_could_be_compared() -> None:
 def test_what_nobody_can_look_at_is_told_after_a_minute_and_is_otherwise_wrong_when_it_is_bad() -> None:
     checked = Checked()
     assert checked.looks(UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN) == ["", "", "+unknown", ""]
+    (raised,) = checked.payloads
+    assert isinstance(raised, ConditionRaised)
+    assert raised.failing == at(0).at  # nobody could look from then on, not since that is told
     assert [checked.look(120, BAD), checked.look(150, GOOD)] == ["+failing", "-"]
     assert checked.looks(UNKNOWN, GOOD, UNKNOWN, UNKNOWN) == ["", "", "", ""]
 
