@@ -182,7 +182,7 @@ def _shown(lines: Sequence[SimilarLines]) -> Iterator[str]:
     """Describe the lines, the worst and newest first."""
     worst = sorted(lines, key=lambda one: rank(one.severity))[::-1]
     for one in worst[:SHOWN]:
-        yield f"{one.line[:LINE]}{f' ({one.number} times)' if one.number > 1 else ''}"
+        yield f"{one.line[:LINE]}{f' (one of {one.number} alike)' if one.number > 1 else ''}"
     yield from _rest(worst)
 
 

@@ -162,7 +162,7 @@ def test_one_line_is_called_one() -> None:
 def test_lines_that_are_alike_are_counted() -> None:
     told = say(story(), "took 1 ms", "took 2 ms", "took 3 ms")
     tick(told)
-    assert told.emitted[0].params["text"] == "took 1 ms (3 times)"
+    assert told.emitted[0].params["text"] == "took 1 ms (one of 3 alike)"
 
 
 def test_what_goes_on_is_told_again_after_a_while() -> None:
@@ -275,7 +275,7 @@ def test_a_reminder_repeats_what_lasts() -> None:
     told = say(story(notify={"remind": "5m"}), "WARN slow", severity="warning")
     tick(told)
     assert tick(say(told.after("5m"), "WARN slow", severity="warning")) == [f"still: warnings in {APP}"]
-    assert told.emitted[0].params["text"] == "WARN slow (2 times)"
+    assert told.emitted[0].params["text"] == "WARN slow (one of 2 alike)"
 
 
 # Looking closer
