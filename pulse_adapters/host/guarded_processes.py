@@ -71,8 +71,12 @@ class UnitState(NamedTuple):
         """Its state in a few words."""
         if self.load != "loaded":
             return f"unit is {self.load}"
-        told = "was told to stop, and " if self.told_to_stop and self.active == "failed" else ""
-        return f"unit {told}is {self.active} ({self.sub}), result {self.result}"
+        if self.active != "failed":
+            return f"unit is {self.active} ({self.sub}), result {self.result}"
+        if self.told_to_stop:
+            return f"unit was told to stop, and is failed ({self.sub}), result {self.result}"
+        how = f": process {self.last} {self.ended}" if self.ended else ""
+        return f"unit is failed ({self.sub}), result {self.result}{how}"
 
 
 class Systemctl:

@@ -109,8 +109,8 @@ def _why_waiting(name: str, why: str, curr: Snapshot) -> Iterator[str]:
     if history.evidence not in why:
         yield f"{name} is down: {history.evidence}"
     for other in missing:
-        if by := curr.process(other).down_for(curr.now):
-            yield f"{other} is stopped by {by}"
+        if (stop := curr.process(other).stop) and stop.holds(curr.now):
+            yield stop.words_about(other)
 
 
 def past_status(log: EventReader, name: str, state: State) -> GuardedProcessStatus | None:

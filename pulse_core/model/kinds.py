@@ -208,7 +208,7 @@ class AnswerDelayed(DelayFields, Payload, kind="answer-delayed", wakes=Wake.NEVE
 
 
 class ProcessStopped(Payload, kind="process-stopped", wakes=Wake.NOW):
-    """A guarded process was stopped on purpose by its own manager (a unit inactive with success)."""
+    """The unit of a guarded process was stopped, or ended without an error."""
 
     evidence: Text
     expires_us: int = Field(description="for how long this intent holds, microseconds")

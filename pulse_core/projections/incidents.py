@@ -44,8 +44,9 @@ from pulse_core.projections.incident import (
     printed,
     said,
 )
+from pulse_core.projections.processes import ENDED_UNIT
 
-VERSION = 27
+VERSION = 28
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -337,7 +338,7 @@ class IncidentFold:
             self.state.trials.pop(row.subject, None)
             self._forget_restarts(row.subject)
         if (story := self._current(about, row.subject)) and not story.over:
-            by = "its own manager stopped it" if row.kind == "process-stopped" else ""
+            by = ENDED_UNIT if row.kind == "process-stopped" else ""
             wrong = int(decoded(row).get("wrong", 0)) if '"wrong"' in row.data else 0
             story.end(row.moment, why_unwatched(row) if about == "condition" else by, wrong)
 

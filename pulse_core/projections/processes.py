@@ -26,6 +26,7 @@ from pulse_core.projections.effects import Source, decode_plain_effect, source_o
 
 ATTEMPTS = 1_000
 SYSTEMD = "systemd"
+ENDED_UNIT = "its unit was stopped, or ended without an error"
 STAYED_US = 60 * US_PER_SECOND
 """How long it must stay down after a stop before its coming up again is no longer that stop's failure."""
 
@@ -48,6 +49,15 @@ class Intent(NamedTuple):
     def holds(self, now: Moment) -> bool:
         """Whether it has not expired."""
         return now.since(self.moment) < self.expires_us
+
+    @property
+    def words(self) -> str:
+        """By whom it was stopped; a unit that was can't be told from one whose process ended with status 0."""
+        return ENDED_UNIT if self.by == SYSTEMD else f"stopped by {self.by}"
+
+    def words_about(self, name: str) -> str:
+        """The same in a sentence about this process."""
+        return f"{name}: {self.words}" if self.by == SYSTEMD else f"{name} is {self.words}"
 
 
 class RestartRequest(NamedTuple):

@@ -22,7 +22,7 @@ from pulse_core.model.text import format_size
 from pulse_core.model.vitals import Sample
 from pulse_core.projections.conditions import Condition
 from pulse_core.projections.gauges import FixedBound, Gauge
-from pulse_core.projections.processes import ProcessHistory
+from pulse_core.projections.processes import SYSTEMD, ProcessHistory
 from pulse_core.projections.state import Snapshot, State
 from pulse_core.settings.network import NetworkSettings
 from pulse_core.settings.processes import ProcessSettings
@@ -136,8 +136,9 @@ def resource_gauges(data: Mapping[str, Json], settings: ResourcesSettings) -> It
 
 def unmeasured_reason(name: str, history: ProcessHistory, patience_us: int, now: Moment) -> str:
     """Why this process is not measured any more, in words; empty if it is, or may be again soon after a restart."""
-    if by := history.down_for(now):
-        return f"{name} was stopped by {by}, and is not measured any more"
+    if history.stop and (by := history.down_for(now)):
+        how = history.stop.words_about(name) if by == SYSTEMD else f"{name} was stopped by {by}"
+        return f"{how}, and is not measured any more"
     if history.up is None and history.down and (age := now.since(history.down)) > patience_us:
         return f"{name} is down for {duration_text(age)}, and is not measured any more"
     return ""

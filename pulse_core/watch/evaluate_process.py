@@ -19,6 +19,8 @@ DIED = "died, and how is not known"
 """Of a process that this daemon did not start, whose end only its parent is told."""
 
 
+UNIT_US = 5_000_000
+"""How long after a unit was restarted the state in which it is seen is surely of that start."""
 NO_DAEMON = "no daemon ran"
 """Why nobody has looked before a daemon's first look."""
 
@@ -151,8 +153,12 @@ def _still_down(look: ProcessProbe) -> tuple[Draft, ...]:
     history, sight = look.history, look.sight
     if history.starting is None:
         return () if history.down is not None else (_died(look, "not running yet"),)
-    if history.pid is None or sight.known or sight.found:
+    if sight.known or sight.found:
         return ()
+    if history.pid is None:
+        # A unit's restart names no process; a look that began before it was done is over by then.
+        is_seen = look.process.systemd_unit and look.now.since(history.starting) >= UNIT_US
+        return (_died(look, f"its start failed: {sight.detail}"),) if is_seen else ()
     if look.process.systemd_unit and history.starting == history.down:  # its death is told already
         return (_died(look, f"its manager did not bring it back; {sight.detail}"),)
     return (_died(look, f"process {history.pid} {sight.ended or 'died'} while it was starting"),)

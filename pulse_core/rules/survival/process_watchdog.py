@@ -484,7 +484,7 @@ def _unwanted_status(
             if process.autostart
             else f"and autostart = false; start it: upulse process start {process.name}"
         )
-        return ProcessStatus(ProcessState.STOPPED, left, f"stopped by {stop.by}, {lasting}")
+        return ProcessStatus(ProcessState.STOPPED, left, f"{stop.words}, {lasting}")
     wanted = f"{stop.by} wants it down"
     if curr.control.paused:
         return ProcessStatus(ProcessState.STOPPING, why=f"{wanted}, and Pulse is paused by {curr.control.by}")

@@ -43,7 +43,7 @@ def excuse_of(name: str, grace: int, state: State, now: Moment) -> str:
     """Why a process, which has so many microseconds after its start, need not be well at this moment; empty if it must."""
     history = state.processes[name]
     if history.stop and history.stop.holds(now):
-        return f"{name} is stopped by {history.stop.by}"
+        return history.stop.words_about(name)
     if state.effects.by_key(restart_key(name)):
         return f"the restart of {name} is under way"
     if history.up is None:

@@ -748,6 +748,12 @@ async def test_a_unit_that_was_told_to_stop_is_no_failure_whatever_its_process_e
     assert of_another.ended == ""
 
 
+async def test_of_a_unit_that_failed_it_is_told_how_its_process_ended(systemctl: Path) -> None:
+    end = ENDED.format(code=1, status=203, most="infinity") + CRASHED
+    sight = await asked(systemctl, unit("failed", "failed", "exit-code") + end)
+    assert sight.detail == "unit is failed (failed), result exit-code: process 5 exited with status 203"
+
+
 async def test_who_ran_for_as_long_as_its_unit_allows_was_not_told_to_stop(systemctl: Path) -> None:
     end = ENDED.format(code=2, status=15, most="5s") + STOPPED_UNIT
     assert not (await asked(systemctl, unit("failed", "failed", "timeout") + end)).intended
