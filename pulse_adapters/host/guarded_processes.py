@@ -24,7 +24,7 @@ from pulse_core.settings.settings import Settings
 
 SHOW_S, CHANGE_S = 3.0, 55.0
 _ASK = (
-    "LoadState,ActiveState,SubState,Result,MainPID,ExecMainPID,ExecMainCode,ExecMainStatus,RuntimeMaxUSec,NRestarts,"
+    "LoadState,ActiveState,SubState,Result,MainPID,ExecMainPID,ExecMainCode,ExecMainStatus,RuntimeMaxUSec,NRestarts,BindsTo,"
     "ExecMainStartTimestampMonotonic,ActiveExitTimestampMonotonic,ExecMainExitTimestampMonotonic"
 )
 _BY_ITSELF = ("success", "exit-code", "signal", "core-dump")
@@ -129,8 +129,11 @@ def _end_of_main(result: str, numbers: Mapping[str, int]) -> str:
 def _is_told_to_stop(fields: Mapping[str, str], numbers: Mapping[str, int]) -> bool:
     """Whether a unit left the state `active` while its main process lived, as at a stop; at a crash it leaves it after.
 
-    So do those that systemd itself ends: by the watchdog, for want of memory, or after `RuntimeMaxSec=`.
+    So do those that systemd itself ends: by the watchdog, for want of memory, after `RuntimeMaxSec=`, or since a unit has
+    failed to which this one is bound.
     """
+    if fields.get("BindsTo"):
+        return False
     moments = (
         "ExecMainStartTimestampMonotonic",
         "ActiveExitTimestampMonotonic",

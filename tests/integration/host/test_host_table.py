@@ -748,6 +748,11 @@ async def test_a_unit_that_was_told_to_stop_is_no_failure_whatever_its_process_e
     assert of_another.ended == ""
 
 
+async def test_a_unit_that_ends_with_one_to_which_it_is_bound_was_not_told_to_stop(systemctl: Path) -> None:
+    end = ENDED.format(code=1, status=143, most="infinity") + STOPPED_UNIT + "BindsTo=db.service\n"
+    assert not (await asked(systemctl, unit("failed", "failed", "exit-code") + end)).intended
+
+
 async def test_of_a_unit_that_failed_it_is_told_how_its_process_ended(systemctl: Path) -> None:
     end = ENDED.format(code=1, status=203, most="infinity") + CRASHED
     sight = await asked(systemctl, unit("failed", "failed", "exit-code") + end)
