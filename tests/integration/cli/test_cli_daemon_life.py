@@ -183,7 +183,7 @@ def test_why_says_what_is_missing_when_vitals_were_deleted(home: CliHome) -> Non
     story = home.upulse("why", "demo", "--json").json
     assert story["outcome"]["kind"] == "effect-acked"
     assert [words.split(":")[0] for words in story["missing"]] == [
-        "1 of its 1 samples",
+        "1 of its 1 sample",
         f"the record of tick {story['effect']['tick']}",
     ]
     assert "missing" in home.upulse("why", "demo").out

@@ -335,7 +335,7 @@ def test_what_does_not_end_or_go_is_told_and_the_record_stays_for_another_try(
         with monkeypatch.context() as stubborn:
             stubborn.setattr(account_removal, "run_as_user", lambda *_: None)
             with pytest.raises(
-                NoAccount, match=rf"1 processes of the user {account.name} don't end, as {child.pid}"
+                NoAccount, match=rf"1 process of the user {account.name} did not end, as {child.pid}"
             ):
                 list(remove_account(one, machine / "base"))
     finally:
