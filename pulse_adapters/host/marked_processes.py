@@ -12,6 +12,7 @@ from pulse_adapters.workers.proc import (
     ProcStat,
     environment,
     environments,
+    has_no_environment,
     is_alive,
     is_slow_to_show,
     read_stat,
@@ -148,7 +149,7 @@ class MarkedProcesses:
                 if seen is None or pid in self.hanging:
                     continue
                 is_new = not raw and seen.alive and ticks_now() - seen.started <= SETTLED
-                if raw is None or (is_new and _may_show_more(pid)):
+                if raw is None or (is_new and _may_show_more(seen)):
                     self.unsure.add(pid)
                     continue
                 # Who shows none for long is the kernel's, or has emptied it.
@@ -198,9 +199,12 @@ class MarkedProcesses:
                 yield pid
 
 
-def _may_show_more(pid: int) -> bool:
-    """Whether who shows no environment may do so later: root alone is ever shown that of another user's process."""
-    return (own := os.geteuid()) == 0 or uid_of(pid) in (own, None)
+def _may_show_more(seen: ProcStat) -> bool:
+    """Whether who shows no environment may do so later, as who is just being executed does."""
+    if seen.of_kernel or has_no_environment(seen.pid):
+        return False
+    # Root alone is ever shown that of another user's process.
+    return (own := os.geteuid()) == 0 or uid_of(seen.pid) in (own, None)
 
 
 def bearer_of(pid: int) -> Bearer | None:

@@ -92,6 +92,17 @@ def read_stat(pid: int) -> ProcStat | None:
     return ProcStat(pid, field[0].decode(), parent, group, session, flags, threads, started - OFFSET_TICKS)
 
 
+def has_no_environment(pid: int) -> bool:
+    """Whether the kernel has laid out an empty one; False of who is just being executed, and where that is not shown."""
+    raw = read_proc_file(f"/proc/{pid}/stat") or b""
+    field = raw[raw.rfind(b")") + 2 :].split()
+    if len(field) < 49:
+        return False
+    end_of_code, begin, end = field[24], field[47], field[48]
+    # The end of the code is written down after the environment.
+    return end_of_code != b"0" and begin == end != b"0"
+
+
 def start_time_of(pid: int) -> int | None:
     """The start time of a live process in clock ticks after boot; None if it is dead or a zombie."""
     seen = read_stat(pid)

@@ -44,6 +44,7 @@ from pulse_core.settings.settings import Settings
 from tests.integration.host.host_scene import said, until, wished
 from tests.long_form import sample, sampled
 from tests.process_trees import ESCAPES, PROGRAMS, is_of_program, script_of
+from tests.processes import child_of_test
 
 
 class Scene:
@@ -514,6 +515,16 @@ def test_no_search_waits_for_a_process_of_another_user_whose_environment_it_is_n
         finally:
             os.seteuid(0)
     assert not marked.unsure
+
+
+async def test_no_search_waits_for_an_environment_that_is_empty() -> None:
+    marked = MarkedProcesses()
+    with child_of_test(subprocess.Popen(["/bin/sleep", "1000"], env={})) as empty:
+        await until(lambda: command_line(empty.pid))  # else it is just being executed
+        marked.search()
+        assert empty.pid in marked.pids
+        assert empty.pid not in marked.unsure
+        empty.kill()
 
 
 async def test_what_a_dead_daemon_has_left_of_a_command_is_ended_before_it_runs_again(
