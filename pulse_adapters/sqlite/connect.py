@@ -112,11 +112,8 @@ def _connect(path: Path, way: ReadMode) -> sqlite3.Connection:
 
 
 def read_schema(connection: sqlite3.Connection) -> None:
-    """Have SQLite read the schema now; raises sqlite3.DatabaseError, also where its own words quote no text any more."""
-    try:
-        connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1")
-    except UnicodeDecodeError as error:
-        raise sqlite3.DatabaseError(f"the schema can't be decoded: {error.object!r}") from None
+    """Have SQLite read the schema now; raises sqlite3.DatabaseError if that is damaged."""
+    connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1")
 
 
 def read_mode_for(path: Path) -> ReadMode:

@@ -146,14 +146,20 @@ def _magic(folder: Path) -> int:
 
 
 class MendingConnection(sqlite3.Connection):
-    """A connection that mends its shared memory before each statement, in the thread that carries that out."""
+    """A connection that mends its shared memory before each statement, in the thread that carries that out.
+
+    Whatever SQLite complains about is a sqlite3.Error.
+    """
 
     shm: SharedMemory | None = None
     is_writer = False
 
     def execute(self, *statement: Any) -> sqlite3.Cursor:
         self._prepare(is_end=statement[0] == "ROLLBACK")
-        return super().execute(*statement)
+        try:
+            return super().execute(*statement)
+        except UnicodeDecodeError as error:  # SQLite's words quote a schema that is no text any more
+            raise sqlite3.DatabaseError(f"the schema can't be decoded: {error.object!r}") from None
 
     def executemany(self, *statement: Any) -> sqlite3.Cursor:
         self._prepare()

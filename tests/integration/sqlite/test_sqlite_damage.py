@@ -55,6 +55,22 @@ def outcome(home: Path) -> str:
         connection.close()
 
 
+async def test_a_schema_that_is_no_text_any_more_is_damage_for_every_reader(
+    tmp_path: Path, open_log: Open
+) -> None:
+    async with open_log() as log:
+        await log.append(Draft(Paused(why="x")))
+    path = tmp_path / "events.db"
+    content = path.read_bytes()
+    path.write_bytes(
+        content.replace(b"BLOB NOT NULL,\n", b"BLOB NOT NULL,\x8a")
+    )  # SQLite quotes it in its words
+    assert "can't be decoded" in outcome(tmp_path)
+    assert "can't be decoded" in verify(path, tmp_path / "objects").fault
+    with pytest.raises(Damaged, match="can't be decoded"), SqliteEventReader(tmp_path):
+        pass
+
+
 def everything_is_there(home: Path, acknowledged: set[str]) -> bool:
     with SqliteEventReader(home) as log:
         return acknowledged <= {event.id for event in log.events()}
