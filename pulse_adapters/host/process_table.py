@@ -398,12 +398,16 @@ class LinuxProcessTable:
             where = await listening_ports.resolve_addresses(address, self._spawner)
         except PulseError as error:
             return sight._replace(answering=False, detail=str(error))
-        owners = listening_ports.socket_owners(listening_ports.listening_inodes(where))
+        lacking = ""
         try:
             answering = await listening_ports.accepts_connections(where)
-            words = f"{address} {'answers' if answering else 'does not answer'}"
-        except PulseError as error:  # then that somebody listens there has to do
-            answering, words = bool(owners), f"{address} could not be asked: {error}"
+        except PulseError as error:
+            answering, lacking = False, f"{address} could not be asked: {error}"
+        # After that: who closes its port meanwhile would else be found, and not answer.
+        inodes = listening_ports.listening_inodes(where)
+        owners = listening_ports.socket_owners(inodes)
+        answering = bool(inodes) if lacking else answering
+        words = lacking or f"{address} {'answers' if answering else 'does not answer'}"
         if not owners:
             return sight._replace(answering=answering, detail=words)
         chosen = await self._choice(process, owners)
