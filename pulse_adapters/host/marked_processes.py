@@ -201,7 +201,9 @@ class MarkedProcesses:
 
 def _may_show_more(seen: ProcStat) -> bool:
     """Whether who shows no environment may do so later, as who is just being executed does."""
-    if seen.of_kernel or has_no_environment(seen.pid):
+    # Who was forked by this one shows this one's until it is executed with its own.
+    is_being_begun = seen.parent == os.getpid() and not seen.has_executed
+    if seen.of_kernel or (has_no_environment(seen.pid) and not is_being_begun):
         return False
     # Root alone is ever shown that of another user's process.
     return (own := os.geteuid()) == 0 or uid_of(seen.pid) in (own, None)
