@@ -465,7 +465,7 @@ sys.stdin.read()
 async def test_a_program_that_its_owner_keeps_from_being_opened_holds_up_itself_alone(
     starts: bool, spawner: Spawner, tmp_path: Path, log: Path
 ) -> None:
-    program = script(tmp_path / "program", 'echo "as $1"')
+    program = script(tmp_path / "program", '#!/bin/sh\necho "as $1"')
     os.chown(program, 65534, 65534)
     file = os.open(program, os.O_RDONLY)
     given = [(os.POSIX_SPAWN_DUP2, file, 3)]
