@@ -101,10 +101,10 @@ def conclude(look: Look) -> tuple[tuple[Draft, ...], CheckHistory]:
             before = before._replace(streak=Streak(unknown, look.now))
     if gauge.value is None:
         return (), before._replace(unknown=unknown)
-    # While it stands, it is remembered when it was last seen wrong.
+    # While it stands, it is remembered when it was last seen wrong: as the look began, since it tells nothing of later.
     streak = before.streak if stands else None
     if _is_over(gauge, stands is not None):
-        streak = streak._replace(seen=look.now) if streak else None
+        streak = streak._replace(seen=look.began) if streak else None
         history = CheckHistory(before.bad + 1, before.first or look.began, 0, unknown, streak)
         if check.needed > 1:
             gauge = gauge._replace(words=f"{gauge.words}; {history.bad} checks in a row failed")
@@ -117,7 +117,8 @@ def conclude(look: Look) -> tuple[tuple[Draft, ...], CheckHistory]:
     known = {name: before.streak} if before.streak else {}
     patience = MINUTE + 2 * (check.every + check.timeout)
     drafts, streaks = conclude_gauges([gauge], (), History(look.conditions, known, patience), look.now)
-    return drafts, history._replace(streak=streaks.get(name))
+    streak = streaks.get(name)
+    return drafts, history._replace(streak=streak._replace(seen=look.began) if streak else None)
 
 
 def gauge_of(check: CheckSettings, outcome: CheckOutcome) -> Gauge:

@@ -45,10 +45,10 @@ class Checked:
         self.raised: dict[str, Condition] = {}
         self.payloads: list[ConditionRaised | ConditionCleared] = []
 
-    def look(self, seconds: float, found: CheckOutcome, excuse: str = "") -> str:
+    def look(self, seconds: float, found: CheckOutcome, excuse: str = "", took: float = 0) -> str:
         """What is new: `+STATE`, `-`, or nothing."""
         now, conditions = at(seconds), Conditions(dict(self.raised))
-        look = Look(self.check, found, now, self.history, conditions, now, excuse)
+        look = Look(self.check, found, at(seconds - took), self.history, conditions, now, excuse)
         drafts, self.history = conclude(look)
         for draft in drafts:
             assert draft.subject == NAME
@@ -97,6 +97,18 @@ def test_with_evidence_as_many_in_a_row_must_agree_on_either() -> None:
     excused.look(20, GOOD)
     moments = [one.payloads[1].wrong for one in (checked, excused)]  # type: ignore[union-attr]  # both are cleared
     assert moments == [at(0).at, 0]
+
+
+@pytest.mark.parametrize("evidence", [1, 2])
+def test_a_look_tells_nothing_of_what_came_after_it_began(evidence: int) -> None:
+    checked = Checked(evidence=evidence)
+    for place in range(3):
+        checked.look(20 + 30 * place, BAD, took=10)
+    for place in range(3, 5):
+        checked.look(30 * place, GOOD)
+    cleared = checked.payloads[1]
+    assert isinstance(cleared, ConditionCleared)
+    assert cleared.wrong == at(10 + 30 * 2).at
 
 
 def test_the_words_say_how_often_where_once_is_not_enough() -> None:
