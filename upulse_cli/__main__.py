@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from upulse_cli.memory_shortage import NO_MEMORY, NO_MEMORY_WORDS, is_memory_shortage
+from upulse_cli.shortages import NO_MEMORY, NO_MEMORY_WORDS, is_memory_shortage
 
 INTERRUPTED = 130
 

@@ -19,14 +19,14 @@ from pulse_adapters.ipc.umask import private_files
 from pulse_core.model.errors import PulseError
 from pulse_core.model.text import is_text, one_line
 from upulse_cli.app import app
-from upulse_cli.memory_shortage import (
+from upulse_cli.output import say
+from upulse_cli.shortages import (
     NO_MEMORY,
     NO_MEMORY_WORDS,
     NO_THREAD_WORDS,
     is_memory_shortage,
     is_thread_shortage,
 )
-from upulse_cli.output import say
 
 UNWRITABLE = frozenset({errno.EBADF, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 

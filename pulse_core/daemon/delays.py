@@ -22,7 +22,7 @@ Delayed = tuple[Kind, str]
 """The kind that tells of it, and the process or condition."""
 
 
-class Holder(NamedTuple):
+class DelayCause(NamedTuple):
     """What holds something back, in words, and the processes that it waits for, if it is these."""
 
     by: str
@@ -32,7 +32,7 @@ class Holder(NamedTuple):
 class Delay(NamedTuple):
     """What holds something back, since when, in which tick that was found, and whether it is recorded that it does."""
 
-    holder: Holder
+    cause: DelayCause
     since: Moment
     found: Moment
     is_recorded: bool = False
@@ -46,7 +46,9 @@ class Delays:
 
     def after(self, curr: Snapshot, verdict: Verdict, withheld: Sequence[WithheldEffect]) -> Sequence[Draft]:
         """The delays that have ended by this tick; verdict: of its reflex; withheld: what survival held back in it."""
-        waits: dict[Delayed, Holder] = {(AnswerDelayed, name): Holder(by) for name, by in verdict.held}
+        waits: dict[Delayed, DelayCause] = {
+            (AnswerDelayed, name): DelayCause(by) for name, by in verdict.held
+        }
         return self._follow({**waits, **dict(_answers(curr, withheld)), **dict(_restarts(curr))}, curr.now)
 
     def began_at(self, now: Moment) -> bool:
@@ -69,41 +71,41 @@ class Delays:
     def of(self, kind: Kind, name: str) -> HeldStatus | None:
         """What holds this one back and since when, as JSON values; None if nothing does."""
         one = self._current.get((kind, name))
-        return {"by": one.holder.by, "since": iso(one.since.at)} if one else None
+        return {"by": one.cause.by, "since": iso(one.since.at)} if one else None
 
-    def _follow(self, held: Mapping[Delayed, Holder], now: Moment) -> Sequence[Draft]:
-        ended = {what: one for what, one in self._current.items() if held.get(what) != one.holder}
+    def _follow(self, held: Mapping[Delayed, DelayCause], now: Moment) -> Sequence[Draft]:
+        ended = {what: one for what, one in self._current.items() if held.get(what) != one.cause}
         for what in ended:
             del self._current[what]
-        for what, holder in held.items():
+        for what, cause in held.items():
             before = ended.get(what)
-            since = before.since if before and is_rest(holder, before.holder) else now
-            self._current.setdefault(what, Delay(holder, since, now))
+            since = before.since if before and is_rest(cause, before.cause) else now
+            self._current.setdefault(what, Delay(cause, since, now))
         lasted = ((what, one, now.since(one.since)) for what, one in ended.items())
         return [_draft(what, one, us) for what, one, us in lasted if us >= LEAST_US]
 
 
-def is_rest(now: Holder, before: Holder) -> bool:
+def is_rest(now: DelayCause, before: DelayCause) -> bool:
     """Whether all that holds something back by now did so before, with others: dependencies of which some are up."""
     return bool(now.waits_for) and now.waits_for < before.waits_for
 
 
 def _draft(what: Delayed, one: Delay, lasted: int, lasts: bool = False) -> Draft:
     kind, name = what
-    return Draft(kind(held_by=one.holder.by, since=one.since.at, held_us=lasted, lasts=lasts), subject=name)
+    return Draft(kind(held_by=one.cause.by, since=one.since.at, held_us=lasted, lasts=lasts), subject=name)
 
 
-def _restarts(curr: Snapshot) -> Iterator[tuple[Delayed, Holder]]:
+def _restarts(curr: Snapshot) -> Iterator[tuple[Delayed, DelayCause]]:
     dead = [process.name for process in curr.settings.process if curr.process(process.name).down]
     conditions = process_conditions(curr) if dead else {}
     for name in dead:
         condition = conditions[name]
         if condition.held_by:
-            yield (RestartDelayed, name), Holder(condition.held_by, frozenset(condition.waits_for))
+            yield (RestartDelayed, name), DelayCause(condition.held_by, frozenset(condition.waits_for))
 
 
-def _answers(curr: Snapshot, withheld: Sequence[WithheldEffect]) -> Iterator[tuple[Delayed, Holder]]:
+def _answers(curr: Snapshot, withheld: Sequence[WithheldEffect]) -> Iterator[tuple[Delayed, DelayCause]]:
     for one in (held.effect for held in withheld):
         name = str(one.params.get(FOR, ""))
         if one.survival and name in curr.conditions.raised and not curr.effects.by_key(one.key):
-            yield (AnswerDelayed, name), Holder(cause_of_hold(one, curr))
+            yield (AnswerDelayed, name), DelayCause(cause_of_hold(one, curr))

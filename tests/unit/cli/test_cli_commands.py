@@ -16,7 +16,7 @@ from tests.long_form import sampled
 from upulse_cli.__main__ import main
 from upulse_cli.app import app
 from upulse_cli.command_line import tree_for
-from upulse_cli.memory_shortage import NO_MEMORY_WORDS, NO_THREAD_WORDS
+from upulse_cli.shortages import NO_MEMORY_WORDS, NO_THREAD_WORDS
 
 SLOW = {"pydantic", "rich", "asyncio", "sqlite3", "upulse_cli.wiring"}
 
