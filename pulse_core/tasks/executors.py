@@ -92,10 +92,12 @@ class CloseTask(RecordingExecutor):
     action, params = actions.CLOSE_TASK.name, actions.CloseParams
 
     async def execute(self, effect: Effect, params: actions.CloseParams, event: Event) -> Result:
-        if (status := self.task(params.task).status) is Status.CLOSED:
+        task = self.task(params.task)
+        if task.status is Status.CLOSED:
             return Result({"already": True})
-        if status is not Status.ACKED:  # a person wanted it done again meanwhile
-            raise GivenUp(f"{params.task} is {status}; what was not done is not closed")
+        needless = actions.is_needless(task, self.context.state().conditions)
+        if task.status is not Status.ACKED and not needless:  # a person wanted it done again meanwhile
+            raise GivenUp(f"{task.id} is {task.status}; what was not done is not closed")
         await self.record(TaskClosed(why=params.why), params.task, event)
         return Result()
 

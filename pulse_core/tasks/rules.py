@@ -8,10 +8,10 @@ from pulse_core.projections.conditions import Condition
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.notices import told_while
 from pulse_core.rules.onion import Inner
-from pulse_core.tasks.actions import CLOSE_TASK, CREATE_TASK, RELEASE_TASK
+from pulse_core.tasks.actions import CLOSE_TASK, CREATE_TASK, OF_CONDITION, RELEASE_TASK, is_needless
 from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.settings import SETTINGS
-from pulse_core.tasks.task import Project, Status
+from pulse_core.tasks.task import Status
 
 
 async def release_ended_claims(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
@@ -30,13 +30,16 @@ async def release_ended_claims(prev: Snapshot, curr: Snapshot, inner: Inner) -> 
 
 
 async def close_done_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-    """Close what was done, in projects in which nobody reviews it."""
-    verdict = await inner(prev, curr)
-    tasks, acked = curr.of(TASKS), Status.ACKED
+    """Close what was done, in projects in which nobody reviews it, and what nobody needs any more."""
+    verdict, tasks, acked = await inner(prev, curr), curr.of(TASKS), Status.ACKED
     for task in tasks.tasks.values():
-        if task.status is acked and not tasks.projects.get(task.project, Project()).review:
+        if task.status is acked and not tasks.project_of(task).review:
             why = f"{task.agent} did it, and nobody reviews {task.project}"
-            verdict = verdict.plus(CLOSE_TASK.wish(task.id, {"task": task.id}, why))
+        elif task.key and is_needless(task, curr.conditions):
+            why = f"{task.key.removeprefix(OF_CONDITION)} is over, and nobody works on it"
+        else:
+            continue
+        verdict = verdict.plus(CLOSE_TASK.wish(task.id, {"task": task.id, "why": why}, why))
     return verdict
 
 
@@ -59,7 +62,7 @@ async def tasks_for_conditions(prev: Snapshot, curr: Snapshot, inner: Inner) -> 
         return verdict.noting(f"no task is made of a condition: there is no project {settings.project}")
     known = {task.key for task in curr.of(TASKS).tasks.values()}
     for name, condition in curr.conditions.raised.items():
-        key = f"{CREATE_TASK.name}:condition:{name}"
+        key = OF_CONDITION + name
         since, settled = curr.now.since(condition.since), curr.effects.settled_at.get(key)
         left, was_made = settings.for_conditions - since, bool(settled and curr.now.since(settled) <= since)
         if left > 0:

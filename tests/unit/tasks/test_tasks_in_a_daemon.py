@@ -460,6 +460,33 @@ def test_a_condition_that_stays_becomes_a_task_where_the_settings_want_it() -> N
     told(story, tasks={"for_conditions": "5m", "project": "app"})
 
 
+@pytest.mark.parametrize("unwatched", [False, True])
+def test_a_task_of_a_condition_is_closed_once_that_is_over_unless_somebody_works_on_it(
+    unwatched: bool,
+) -> None:
+    async def story(world: World) -> None:
+        await begun(world)
+        assert world.daemon is not None
+        for name in ("disk:/srv", "memory"):
+            raised = Draft(ConditionRaised(evidence="97 % full", state="high"), name)
+            await world.daemon.gate.append(Role.DAEMON, "pulse", [raised])
+        await asyncio.sleep(310)
+        _, of_disk, of_memory = (event.subject for event in world.events("task-created"))
+        await claim(world, subject=of_memory, lease_us=3_600_000_000)
+        for name in ("disk:/srv", "memory"):
+            cleared = Draft(ConditionCleared(evidence="nobody looks any more", unwatched=unwatched), name)
+            await world.daemon.gate.append(Role.DAEMON, "pulse", [cleared])
+        await asyncio.sleep(10)
+        assert task(world, of_disk).status is (Status.PENDING if unwatched else Status.CLOSED)
+        assert task(world, of_memory).status is Status.EXECUTING
+        assert [json.loads(event.data)["why"] for event in world.events("task-closed")] == (
+            [] if unwatched else ["disk:/srv is over, and nobody works on it"]
+        )
+        assert not world.events("effect-failed")
+
+    told(story, tasks={"for_conditions": "5m", "project": "app"})
+
+
 def test_a_condition_becomes_a_task_once_there_is_the_project_for_it() -> None:
     async def story(world: World) -> None:
         await begun(world)

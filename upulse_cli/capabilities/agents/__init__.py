@@ -5,8 +5,7 @@ import typer
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands."""
-    from upulse_cli.capabilities.agents.commands import agents
-    from upulse_cli.capabilities.agents.runs import runs
+    from upulse_cli.capabilities.agents.commands import agents, runs
 
     app.add_typer(agents, name="agents")
     app.add_typer(runs, name="run")
