@@ -227,7 +227,8 @@ class Notify(Executor):
             )
             left_out = meant - (got := replaced.by_address.get(names[address], 0))
             if left_out > 0 or address in now:
-                found[address] = left_out_words(left_out, 0 if got else replaced.first)
+                first = 0 if got else replaced.first
+                found[address] = left_out_words(left_out, first, replaced.interrupted)
         return found
 
     def _failure(
@@ -353,13 +354,16 @@ def compose_message(
     return OutgoingMessage(url, f"{truncate(notice.said.title, TITLE)} ({host})", body, tone)
 
 
-def left_out_words(left_out: int, first: int) -> str:
+def left_out_words(left_out: int, first: int, interrupted: bool) -> str:
     """How many earlier notices were left out, in words; empty if none was. first: when the first one was requested, if
-    that was left out."""
+    that was left out; interrupted: whether one of them was being sent, so that nobody knows whether it arrived."""
     if left_out <= 0:
         return ""
     since = f" since {local_text(first)}" if first else ""
-    return f"{count(left_out, 'earlier notice')} of this{since} {'was' if left_out == 1 else 'were'} left out"
+    words = (
+        f"{count(left_out, 'earlier notice')} of this{since} {'was' if left_out == 1 else 'were'} left out"
+    )
+    return f"{words} or interrupted" if interrupted else words
 
 
 def tone_of(notices: Sequence[NoticeParams]) -> Tone:

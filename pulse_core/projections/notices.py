@@ -47,18 +47,21 @@ class Notice(NamedTuple):
 
 class ReplacedNotices(NamedTuple):
     """Notices that gave way to a newer one of their topic: when the first was requested, UTC microseconds; how many there
-    were by severity, and how many of them each address got."""
+    were by severity, and how many of them each address got; interrupted: whether one may have arrived elsewhere, too."""
 
     first: int = 0
     by_severity: Mapping[str, int] = {}
     by_address: Mapping[str, int] = {}
+    interrupted: bool = False
 
-    def plus(self, severity: str, addresses: Iterable[str]) -> "ReplacedNotices":
-        """These and one more, which these addresses got."""
+    def plus(self, severity: str, addresses: Iterable[str], *, interrupted: bool) -> "ReplacedNotices":
+        """These and one more, which these addresses got. interrupted: whether a delivery of it was."""
         by_severity, by_address = Counter(self.by_severity), Counter(self.by_address)
         by_severity[severity] += 1
         by_address.update(addresses)
-        return ReplacedNotices(self.first, dict(by_severity), dict(by_address))
+        return ReplacedNotices(
+            self.first, dict(by_severity), dict(by_address), self.interrupted or interrupted
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ class Notices:
     bring to a further address what another one got, and those that reached none. Notices that go out as one message begin
     at the same moment; begun: that of each unsettled one, by effect id; unsure: those of `sent` that are under way and
     have reached nobody so far; sent_to: the addresses that an unsettled one has reached, by effect id; replaced: by topic,
-    those that gave way to the unsettled one."""
+    those that gave way to the unsettled one; interrupted: effect ids of unsettled ones of which a delivery was."""
 
     of: Mapping[str, Notice] = field(default_factory=dict)
     open: Mapping[str, str] = field(default_factory=dict)
@@ -80,6 +83,7 @@ class Notices:
     unsure: tuple[Moment, ...] = ()
     sent_to: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     replaced: Mapping[str, ReplacedNotices] = field(default_factory=dict)
+    interrupted: frozenset[str] = frozenset()
 
     def __getitem__(self, topic: str) -> Notice | None:
         return self.of.get(topic)
@@ -97,7 +101,7 @@ def after(state: Notices, events: Iterable[Event]) -> Notices:
         return state  # as nearly always: these effects do something else
     of, open_, failed = dict(state.of), dict(state.open), dict(state.failed)
     reached, sent, begun, unsure = state.reached, state.sent, dict(state.begun), state.unsure
-    sent_to, replaced = dict(state.sent_to), dict(state.replaced)
+    sent_to, replaced, interrupted = dict(state.sent_to), dict(state.replaced), set(state.interrupted)
     for event in events:
         if event.kind == Effect.kind:
             if _is_notice(event):
@@ -113,8 +117,9 @@ def after(state: Notices, events: Iterable[Event]) -> Notices:
             elif began in unsure and began not in begun.values():
                 sent, unsure = _without(sent, began), _without(unsure, began)
         elif event.kind == EffectExecuting.kind:
-            # What a crash interrupted may have arrived.
-            unsure = _without(unsure, begun.get(event.subject))
+            if event.subject in begun:  # what a crash interrupted may have arrived
+                interrupted.add(event.subject)
+                unsure = _without(unsure, begun[event.subject])
             begun[event.subject] = now = event.moment
             failed.pop(event.subject, None)
             # What has reached an address is no new message, nor is a notice that is part of the newest one.
@@ -124,10 +129,12 @@ def after(state: Notices, events: Iterable[Event]) -> Notices:
                 unsure = (*unsure, now)
         elif event.kind in SETTLING:
             topic, got = open_.pop(event.subject), sent_to.pop(event.subject, ())
+            broken_off = event.subject in interrupted or event.subject in begun
+            interrupted.discard(event.subject)
             if event.kind == EffectCancelled.kind and decode_plain(event.data).get("replaced"):
                 last = of.get(topic) or Notice(event.moment, event.moment)
                 earlier = replaced.get(topic) or ReplacedNotices(last.last.at)
-                replaced[topic] = earlier.plus(last.severity, got)
+                replaced[topic] = earlier.plus(last.severity, got, interrupted=broken_off)
             else:
                 replaced.pop(topic, None)
             failed.pop(event.subject, None)
@@ -139,7 +146,7 @@ def after(state: Notices, events: Iterable[Event]) -> Notices:
                 unsure = _without(unsure, began)
             elif began in unsure and began not in begun.values():
                 sent, unsure = _without(sent, began), _without(unsure, began)
-    return Notices(of, open_, failed, reached, sent, begun, unsure, sent_to, replaced)
+    return Notices(of, open_, failed, reached, sent, begun, unsure, sent_to, replaced, frozenset(interrupted))
 
 
 def _without(moments: tuple[Moment, ...], left_out: Moment | None) -> tuple[Moment, ...]:

@@ -334,7 +334,9 @@ def test_that_the_network_was_away_is_said_when_it_is_back() -> None:
         await asyncio.sleep(60)
         (only,) = post.transport.arrived
         assert only.title.startswith("resolved: the network (")
-        assert only.body.endswith("3 earlier notices of this since 2027-01-15 08:00:00 UTC were left out.")
+        assert only.body.endswith(
+            "3 earlier notices of this since 2027-01-15 08:00:00 UTC were left out or interrupted."
+        )
         assert only.tone == "success"
 
     simulate(story, {**SENT, **LAZY})
@@ -542,7 +544,7 @@ def test_an_address_that_does_not_answer_holds_up_no_message_to_the_others() -> 
         await asyncio.sleep(HOUR)
         assert len(letters(post, ONE)) == 3
         assert (
-            "resolved: a: about a (1 earlier notice of this since 2027-01-15 08:00:00 UTC was left out)"
+            "resolved: a: about a (1 earlier notice of this since 2027-01-15 08:00:00 UTC was left out or interrupted)"
             in post.transport.arrived[-1].body
         )
         assert not post.view().effects.open
@@ -582,6 +584,26 @@ def test_a_crash_on_the_way_loses_nothing(settings: dict[str, Any]) -> None:
         assert [post.life(wish)[-1] for wish in wishes] == ["acked", "acked"]
 
     tell(story, settings)
+
+
+def test_a_notice_that_a_crash_interrupted_is_not_said_to_be_left_out() -> None:
+    async def story(post: Post) -> None:
+        post.transport.seconds = 20.0
+        await post.wish("a")
+        await asyncio.sleep(10)
+        await post.world.crash()
+        post.transport.seconds, post.transport.lost[ONE] = 0.1, "no route"
+        await post.start()
+        await asyncio.sleep(5)
+        post.transport.lost.clear()
+        await post.wish("a", title="resolved: a", over=True)
+        await asyncio.sleep(HOUR)
+        assert post.transport.arrived[-1].body.endswith(
+            "1 earlier notice of this since 2027-01-15 08:00:00 UTC was left out or interrupted."
+        )
+        assert not post.view().notices.interrupted
+
+    tell(story)
 
 
 def test_many_crashes_on_the_way_lose_nothing_either() -> None:

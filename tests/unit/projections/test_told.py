@@ -145,11 +145,14 @@ def test_what_a_newer_notice_replaced_is_known_by_severity_and_address_until_one
     newer, acked = EffectCancelled(why="newer", replaced=True), EffectAcked(took_us=1)
     rows = log(
         (1, *wish("x", severity="error")), (2, EffectExecuting(), "id-1"), (3, partly, "id-1"),
-        (4, newer, "id-1"), (4, *wish("x")), (5, newer, "id-5"), (5, *wish("x", over=True)), (6, acked, "id-7"),
+        (4, newer, "id-1"), (4, *wish("x")), (5, EffectExecuting(), "id-5"), (5, newer, "id-5"),
+        (5, *wish("x", over=True)), (6, acked, "id-8"),
     )  # fmt: skip
     assert after(Notices(), rows[:3]).sent_to == {"id-1": ("error",)}
-    both = ReplacedNotices(at(1).at, {"error": 1, "warning": 1}, {"error": 1})  # an address may have any name
-    assert after(Notices(), rows[:7]).replaced == {"x": both}
+    both = ReplacedNotices(
+        at(1).at, {"error": 1, "warning": 1}, {"error": 1}, True
+    )  # an address may have any name
+    assert after(Notices(), rows[:8]).replaced == {"x": both}
     for cut in range(len(rows)):
         assert after(after(Notices(), rows[:cut]), rows[cut:]) == after(Notices(), rows)
     assert (after(Notices(), rows).replaced, after(Notices(), rows).sent_to) == ({}, {})
