@@ -10,12 +10,13 @@ TOO_MANY = 5
 
 
 async def too_many_deaths(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-    """Tell of each process that died, or did not serve, too often today."""
+    """Tell of each guarded process that died, or did not serve, too often today."""
     verdict = await inner(prev, curr)
     counted = curr.own["deaths"]
     if counted["day"] != curr.now.at // DAY_US:
         return verdict
-    often = {name: times for name, times in counted["of"].items() if times >= TOO_MANY}
+    times_of = {one.name: counted["of"].get(one.name, 0) for one in curr.settings.process}
+    often = {name: times for name, times in times_of.items() if times >= TOO_MANY}
     return verdict.plus(*(notice(name, times, counted["day"]) for name, times in often.items()))
 
 

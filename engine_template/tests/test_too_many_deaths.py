@@ -6,11 +6,12 @@ from engine import PROJECTIONS
 from rules.too_many_deaths import TOO_MANY, too_many_deaths
 
 
-def died(times: int, name: str = "gateway") -> Story:
-    """A day on which the process died so often."""
-    story = given(too_many_deaths, projections=PROJECTIONS)
+def died(times: int, guarded: tuple[str, ...] = ("gateway", "worker")) -> Story:
+    """A day on which the gateway died so often."""
+    processes = [{"name": name, "start": [name]} for name in guarded]
+    story = given(too_many_deaths, settings={"process": processes}, projections=PROJECTIONS)
     for _ in range(times):
-        story.after("1m").happened("process-died", name, pid=7, evidence="gone", healthy=True)
+        story.after("1m").happened("process-died", "gateway", pid=7, evidence="gone", healthy=True)
     return story
 
 
@@ -28,6 +29,12 @@ def test_too_many_deaths_are_told_once() -> None:
     assert notice.params["title"] not in notice.params["text"]
     story.acked(notice.key)
     assert not story.ticks(every="1m", times=3)
+
+
+def test_who_is_not_guarded_any_more_is_not_told_of() -> None:
+    story = died(TOO_MANY, guarded=("worker",))
+    story.tick()
+    story.expect_nothing()
 
 
 def test_each_day_counts_for_itself() -> None:
