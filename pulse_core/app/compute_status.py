@@ -294,15 +294,17 @@ def cause_of_hold(effect: Effect, curr: Snapshot) -> str:
 def watcher_status(watcher: Watcher, cost: Cost, now: float) -> WatcherStatus:
     """What a watcher costs; now: loop time.
 
-    The times are of its newest looks, which cover `over_s` seconds; `cpu` is the share of a core that they took
-    of the daemon's loop, without what child processes do for it.
+    The times are of its newest looks, which cover `over_s` seconds; `interval_s` is the mean time from one to the next,
+    since many say of each look anew when the next one is due; `cpu` is the share of a core that they took of the daemon's
+    loop, without what child processes do for it.
     """
     took = sorted(look.took for look in cost.recent)
-    first = cost.recent[0] if cost.recent else None
+    first, pauses = cost.recent[0] if cost.recent else None, len(took) - 1
+    mean = (cost.recent[-1].at - first.at) / pauses if first and pauses else watcher.interval
     over = max(now - first.at, watcher.interval) if first else 0.0
     return {
         "name": watcher.name,
-        "interval_s": watcher.interval,
+        "interval_s": round(mean, 3),
         "looks": cost.looks,
         "failures": cost.failures,
         "p50_ms": _ms(percentile(took, 50)),

@@ -191,7 +191,8 @@ class ShedStatus(TypedDict):
 
 
 class WatcherStatus(TypedDict):
-    """What a watcher costs: its newest looks, which cover `over_s` seconds; cpu: the share of a core that they took."""
+    """What a watcher costs: its newest looks, which cover `over_s` seconds; interval_s: from one to the next on average;
+    cpu: the share of a core that they took."""
 
     name: str
     interval_s: float
