@@ -15,13 +15,18 @@ Place = Callable[[str], Awaitable[bool | None]]
 
 
 async def write_anchors(
-    newest: Callable[[], Anchor], places: Mapping[str, Place], every_us: int, failed: Failed
+    newest: Callable[[], Anchor],
+    places: Mapping[str, Place],
+    every_us: int,
+    failed: Failed,
+    mended: Callable[[], None],
 ) -> None:
     """For ever, write the log's head to each place if the log has grown. Returns if there is no place.
 
     Where nothing is written yet, that is told: either the anchor is new, or somebody took away what was there.
+    mended: called when a line was written where the one before could not be.
     """
-    last = dict.fromkeys(places, 0)
+    last, missed = dict.fromkeys(places, 0), set[str]()
     while places:
         anchor = newest()
         for name, write in places.items():
@@ -30,10 +35,14 @@ async def write_anchors(
                     is_first = await write(anchor.line())
                 except (PulseError, OSError) as error:
                     failed("anchor", f"{name}: {error}")
+                    missed.add(name)
                 else:
                     if is_first:
                         failed("anchor", f"{name}: {_begun(anchor.head.seq, last[name])}")
                     last[name] = anchor.head.seq
+                    if name in missed:
+                        missed.discard(name)
+                        mended()
         await asyncio.sleep(every_us / US_PER_SECOND)
 
 

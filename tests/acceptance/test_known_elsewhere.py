@@ -52,3 +52,18 @@ def test_the_head_is_written_down_and_an_engine_that_is_gone_is_said(served: Ser
     verify = [sys.executable, "-m", "upulse_cli", "verify", "--no-engine", "--home", str(served.home.path)]
     done = subprocess.run(verify, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
+
+
+def test_an_anchor_that_is_written_at_last_is_no_damage_any_more(served: Served, tmp_path: Path) -> None:
+    anchor = tmp_path / "not-mounted" / "anchor"
+    served.configure(f'[anchor]\nfile = "{anchor}"\nevery = "1s"\n')
+    served.start()
+
+    def damage() -> list[str]:
+        return [one["evidence"] for one in served.status()["conditions"] if one["name"] == "log-damaged"]
+
+    served.eventually(damage, "that nobody vouches for the log")
+    assert "nobody there vouches" in damage()[0]
+    anchor.parent.mkdir()
+    served.append("paused", why="so that the log grows")
+    served.eventually(lambda: not damage(), "that the anchor vouches for it")

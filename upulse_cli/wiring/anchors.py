@@ -70,8 +70,10 @@ def anchoring(
     failed: Failed,
     recorded: Callable[[], Collection[str]],
     append: Callable[[Draft], Awaitable[object]],
+    mended: Callable[[], None],
 ) -> Callable[[AnchorSettings], Awaitable[None]]:
-    """What writes the log's head down for ever, as these settings say. recorded: where, as the log says."""
+    """What writes the log's head down for ever, as these settings say. recorded: where, as the log says; mended: called
+    when it is written again where it could not be."""
     reached, files = FileThreads(), FileThreads(is_needed=lambda: True, in_child=False)
 
     def newest() -> Anchor:
@@ -124,7 +126,7 @@ def anchoring(
             except PulseError as error:
                 failed("anchor", str(error))
                 await asyncio.sleep(wanted.every / US_PER_SECOND)
-        await write_anchors(newest, places(wanted), wanted.every, failed)
+        await write_anchors(newest, places(wanted), wanted.every, failed, mended)
 
     return work
 

@@ -56,6 +56,7 @@ from pulse_core.model.kinds import ErrorReported, LogVerified
 from pulse_core.model.vitals import Window
 from pulse_core.ports.loops import coalesced
 from pulse_core.ports.watcher import Watcher
+from pulse_core.projections.conditions import DAMAGED
 from pulse_core.record.view import View
 from pulse_core.watch.error_log import ErrorLog
 from pulse_core.watch.network import Network
@@ -233,8 +234,13 @@ def log_services(
     calls: DaemonCallbacks,
 ) -> dict[str, Service]:
     """What proves the log: it is read again now and then, and its head is written down elsewhere."""
-    failed = calls.failed
-    check = partial(check_log, log, view, log.written_by_others, partial(read_log, home, spawner), failed)
+    failed, doubted = calls.failed, log.written_by_others
+    check = partial(check_log, log, view, doubted, partial(read_log, home, spawner), failed)
+
+    def mended() -> None:
+        if view().conditions[DAMAGED]:  # it may be that an anchor lacked what it has now
+            doubted.set()
+
     return {
         "deep check": SettingsService(lambda: settings().daemon.verify_every, check),
         "anchor": SettingsService(
@@ -248,6 +254,7 @@ def log_services(
                 failed,
                 lambda: view().control.anchored,
                 calls.append,
+                mended,
             ),
         ),
     }

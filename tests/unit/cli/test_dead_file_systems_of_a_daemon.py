@@ -61,6 +61,7 @@ async def test_an_anchor_that_does_not_answer_holds_up_nothing_and_nothing_count
         lambda _, words: said.put_nowait(words),
         lambda: [str(tmp_path / "anchor")],
         nothing,
+        lambda: None,
     )
     writing = asyncio.ensure_future(
         write(AnchorSettings.model_construct(file=str(tmp_path / "anchor"), every=1_000))

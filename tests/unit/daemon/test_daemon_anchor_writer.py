@@ -28,9 +28,34 @@ async def test_an_anchor_that_is_begun_anew_is_told(tmp_path: Path, take_away: o
 
     with pytest.raises(asyncio.CancelledError):
         await write_anchors(
-            newest, {"the file": write}, 0, lambda source, words: said.append(f"{source}: {words}")
+            newest,
+            {"the file": write},
+            0,
+            lambda source, words: said.append(f"{source}: {words}"),
+            lambda: None,
         )
     assert [words.split(";")[0].split(":")[2] for words in said] == [
         " it is begun at row 7",
         " it is begun anew at row 9",
     ]
+
+
+async def test_a_place_that_takes_a_line_again_is_told_once() -> None:
+    rows, told = iter((7, 8, 9)), list[object]()
+
+    def newest() -> Anchor:
+        if not (row := next(rows, 0)):
+            raise asyncio.CancelledError
+        return Anchor("home", "/home", Head(row, b""), 0)
+
+    async def write(line: str) -> bool | None:
+        if len(told) < 1:
+            raise OSError("no room")
+        told.append("written")
+        return None
+
+    with pytest.raises(asyncio.CancelledError):
+        await write_anchors(
+            newest, {"it": write}, 0, lambda _, words: told.append(words), lambda: told.append("mended")
+        )
+    assert told == ["it: no room", "written", "mended", "written"]
