@@ -1,7 +1,6 @@
 """The capability of agents."""
 
 from pulse_core.agents.actions import ACTIONS
-from pulse_core.agents.availability import failing_agents
 from pulse_core.agents.events import KINDS, AgentPaused, AgentResumed
 from pulse_core.agents.listing import status_lines
 from pulse_core.agents.projection import RUNS
@@ -28,7 +27,6 @@ CAPABILITY = Capability(
     own_topics=frozenset({"agent", "agent-run"}),
     settings=(AGENTS, GENERAL),
     status=status_lines,
-    seen=lambda name, stood, curr: failing_agents(curr.state, curr.settings, curr.now).get(name, ""),
     programs=lambda curr: (f"{run.agent} at {run.task} (process {run.pid})" for run in curr.of(RUNS).live),
     actions=ACTIONS,
 )

@@ -145,9 +145,10 @@ class AgentRunsWatcher:
         failing, state = self._failing(), self._context.state()
         raised, stats = state.conditions.raised, state.of(STATS)
         for name, why in failing.items():
-            if name not in raised:
-                since = failed.at if (failed := stats[name.removeprefix(CONDITION)].failed_at) else 0
-                yield Draft(ConditionRaised(evidence=why, state=FAILING, failing=since), name)
+            since = failed.at if (failed := stats[name.removeprefix(CONDITION)].failed_at) else 0
+            said = ConditionRaised(evidence=why, state=FAILING, failing=0 if name in raised else since)
+            if name not in raised or raised[name].evidence != said.evidence:
+                yield Draft(said, name)
         for name in raised:
             if name.startswith(CONDITION) and name not in failing:
                 gone = name.removeprefix(CONDITION) not in agents_of(self._context.settings())

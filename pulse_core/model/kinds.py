@@ -240,7 +240,7 @@ class ProcessRestartRequested(Payload, kind="process-restart-requested", by=Role
 class ConditionRaised(Payload, kind="condition-raised", wakes=Wake.NOW):
     """Something has been wrong for long enough. Subject: the condition, as `memory` or `disk:/var`.
 
-    Raised again while it stands, it says that it is worse or otherwise wrong (`state` differs).
+    Raised again while it stands, it says that it is worse or otherwise wrong (`state` or `evidence` differs).
     """
 
     evidence: Text

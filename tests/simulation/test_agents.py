@@ -515,8 +515,10 @@ def test_an_agent_that_fails_repeatedly_is_set_aside_told_of_and_tried_again() -
         assert (stands.state, stands.began.at) == ("failing", failed.at)
         (notice,) = [one for one in scene.world.events("effect") if one.subject == "notify:agent:ada"]
         assert "3 failures in a row, which set it aside for" in notice.data
-        (raised,) = scene.world.events("condition-raised", subject="agent:ada")
+        raised, again = scene.world.events("condition-raised", subject="agent:ada")
         assert raised.seq < notice.seq, "its incident tells of the notice"
+        assert "4 failures in a row" in again.data
+        assert "4 failures in a row" in stands.evidence
         assert scene.world.daemon is not None
         said = scene.world.daemon.report()["capabilities"]["agents"]
         assert "ada is set aside for" in said[1]
@@ -527,7 +529,9 @@ def test_an_agent_that_fails_repeatedly_is_set_aside_told_of_and_tried_again() -
         scene.finish(1)
         await asyncio.sleep(2_300)
         (condition,) = scene.world.daemon.report()["conditions"]
-        assert condition["evidence"] == "5 failures in a row, which set it aside for 40 min"
+        assert condition["evidence"].startswith(
+            "5 failures in a row, which set it aside for 40 min, raised 3"
+        )
         assert scene.runs.live == ()
         await asyncio.sleep(200)
         scene.finish(0)
