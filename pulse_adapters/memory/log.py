@@ -132,8 +132,11 @@ class MemoryLog:
         if not isinstance(draft.payload, EventRedacted):
             return draft
         seq = self._ids.get(draft.subject)
-        kind, digest = (self.events[seq - 1].kind, self._digests[seq - 1]) if seq else ("", b"")
-        return draft.payload.completed(draft, kind, digest)
+        if not seq:
+            return draft.payload.completed(draft, "", b"", is_empty=False)
+        event, is_asked_again = self.events[seq - 1], draft.id in self._ids
+        is_empty = event.data == REDACTED and not is_asked_again
+        return draft.payload.completed(draft, event.kind, self._digests[seq - 1], is_empty)
 
     async def since(
         self, seq: int, kinds: Collection[str] | None = None, upto: int | None = None

@@ -53,6 +53,11 @@ class Connections(NamedTuple):
     start: Start
 
 
+_REDACTABLE = """SELECT kind, data_sha256, data IS NULL AND NOT EXISTS (SELECT 1 FROM event WHERE id = ?)
+    FROM event WHERE id = ?"""
+"""What a redaction must know of the event that it names; one that is asked for again, by its id, is no second one."""
+
+
 @asynccontextmanager
 async def connected(
     path: Path, open_log: Callable[[], tuple[sqlite3.Connection, Start]]
@@ -287,8 +292,8 @@ class SqliteEventLog:
         """A redaction with the hash of what it empties; raises Refused if there is nothing that it may empty."""
         if not isinstance(draft.payload, EventRedacted):
             return draft
-        found = await self._read("SELECT kind, data_sha256 FROM event WHERE id = ?", (draft.subject,))
-        return draft.payload.completed(draft, *(found[0] if found else ("", b"")))
+        found = await self._read(_REDACTABLE, (draft.id, draft.subject))
+        return draft.payload.completed(draft, *(found[0] if found else ("", b"", False)))
 
     async def _refuse_emptied(self, seq: int) -> None:
         """Raise Damaged if this row without data was not redacted, and nobody has accepted that."""

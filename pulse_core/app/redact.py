@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from pulse_core.app.append import append
 from pulse_core.app.context import HomeContext
-from pulse_core.model.errors import Refused
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import EventRedacted
@@ -26,11 +25,14 @@ class Redacted(NamedTuple):
 
 
 def redactable(home: HomeContext, names: Sequence[str]) -> Sequence[Event]:
-    """The events of these ids, or beginnings of ids. Raises PulseError if one isn't there or is redacted already."""
+    """The events of these ids, or beginnings of ids; raises PulseError if one isn't there.
+
+    Those that are redacted already come first, so that the writer refuses them before anything is recorded: the log has to
+    be opened to write for what a redaction that was killed has left in its -wal.
+    """
     with home.events() as log:
         found = [log.event(name) for name in names]
-    if gone := [event.id for event in found if event.data == REDACTED]:
-        raise Refused(f"{gone[0]} is redacted already")
+    found.sort(key=lambda event: event.data != REDACTED)
     return list({event.id: event for event in found}.values())
 
 

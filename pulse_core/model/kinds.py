@@ -107,10 +107,10 @@ class EventRedacted(Payload, kind="event-redacted", by=Role.PERSON, wakes=Wake.N
     why: Text = Field(min_length=1)
     sha256: str = Field(default="", description="SHA-256 of what was there, hex; the writer fills it in")
 
-    def completed(self, draft: Draft, kind: str, digest: bytes) -> Draft:
+    def completed(self, draft: Draft, kind: str, digest: bytes, is_empty: bool) -> Draft:
         """The draft of this redaction with the hash of what its event holds; raises Refused if it may not be redacted.
 
-        kind: of the event that it names, empty if there is none.
+        kind: of the event that it names, empty if there is none; is_empty: whether what that said was taken out before.
         """
         if not kind:
             raise Refused(f"there is no event {draft.subject!r}; give its whole id")
@@ -118,6 +118,8 @@ class EventRedacted(Payload, kind="event-redacted", by=Role.PERSON, wakes=Wake.N
             raise Refused(
                 f"an event {kind!r} can't be redacted: what is in force, or what is whole, is read from it"
             )
+        if is_empty:
+            raise Refused(f"what {draft.subject} said was taken out already")
         return replace(draft, payload=self.model_copy(update={"sha256": digest.hex()}), data="")
 
 

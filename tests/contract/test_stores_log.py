@@ -10,6 +10,7 @@ from pulse_core.model.event import NO_CHAIN, Draft, Event, Head
 from pulse_core.model.kinds import (
     DaemonStopped,
     EffectCancelRequested,
+    EventRedacted,
     Paused,
     ProcessUp,
     Resumed,
@@ -51,6 +52,16 @@ async def test_an_append_yields_what_is_read_later(log: EventLog) -> None:
     assert second.moment == Moment(5, "other-boot", 6)
     assert first.host == second.host != ""
     assert first.id != second.id
+
+
+async def test_what_is_taken_out_is_taken_out_once_and_who_asks_again_is_answered(log: EventLog) -> None:
+    (event,) = await log.append(Draft(Paused(why="a password")))
+    redaction = Draft(EventRedacted(why="a slip"), subject=event.id, id=ID)
+    said = await log.append(redaction)
+    assert await log.append(redaction) == said
+    with pytest.raises(Refused, match="was taken out already"):
+        await log.append(Draft(EventRedacted(why="a slip"), subject=event.id))
+    assert log.head.seq == 2
 
 
 async def test_the_head_is_the_last_row(log: EventLog) -> None:

@@ -1,5 +1,6 @@
 """`upulse redact`: what an event says is taken out, and where else it is, is said."""
 
+import shutil
 import sqlite3
 from contextlib import closing
 
@@ -24,6 +25,32 @@ def test_what_is_redacted_is_shown_to_nobody_and_the_chain_holds(quiet: CliHome)
     assert len(said["data"]["sha256"]) == 64
     quiet.upulse("verify")
     assert "already" in quiet.upulse("redact", name, "--why", "again", "--yes", code=1).err
+
+
+def test_what_a_redaction_that_was_killed_has_left_is_gone_once_somebody_redacts_again(
+    quiet: CliHome,
+) -> None:
+    name, killed = paused(quiet), quiet.path / "killed"
+    killed.mkdir()
+    with closing(sqlite3.connect(quiet.path / "events.db")) as reader:  # so that the -wal stays
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM event").fetchone()
+        quiet.upulse("redact", name, "--why", "a password", "--yes")
+        for file in ("events.db", "events.db-wal"):
+            shutil.copy(quiet.path / file, killed)
+    for copy in killed.iterdir():
+        copy.replace(quiet.path / copy.name)
+    assert SECRET.encode() in (quiet.path / "events.db").read_bytes()
+    assert "already" in quiet.upulse("redact", name, "--why", "again", "--yes", code=1).err
+    for left in quiet.path.glob("events.db*"):
+        assert SECRET.encode() not in left.read_bytes(), left
+
+
+def test_what_is_redacted_already_is_refused_before_anything_else_is(quiet: CliHome) -> None:
+    first, second = paused(quiet), paused(quiet)
+    quiet.upulse("redact", first, "--why", "a password", "--yes")
+    assert f"what {first} said" in quiet.upulse("redact", second, first, "--why", "x", "--yes", code=1).err
+    assert SECRET in quiet.upulse("events", "--json").out
 
 
 def test_a_person_is_asked_first_and_may_refuse(quiet: CliHome) -> None:
