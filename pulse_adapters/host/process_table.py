@@ -440,7 +440,9 @@ class LinuxProcessTable:
         answering = True if unit.active == "active" and not unit.pid else None
         ended = unit.ended if known and unit.last == known.pid else ""
         intended = unit.intended or bool(found and known and unit.is_restarted(known.pid))
-        return ProcessObservation(found, answering, sight.known, intended, unit.busy, unit.words, ended)
+        # It is not asked again while this process lives, whatever state the unit is in by then.
+        words = f"process {unit.pid} is that of {name}" if found and unit.active == "active" else unit.words
+        return ProcessObservation(found, answering, sight.known, intended, unit.busy, words, ended)
 
     def hold(self, found: Iterable[ProcessId], died: Callable[[ProcessId], None]) -> None:
         """Watch exactly these from now on; each death is reported once, even if the dead is asked for again."""

@@ -1,10 +1,12 @@
 """What is doubtful about the guarded processes of settings on this machine, before a daemon acts on it."""
 
+import asyncio
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from pulse_adapters.host.environment_file import environment_of
+from pulse_adapters.host.guarded_processes import Systemctl
 from pulse_adapters.host.listening_ports import listening_inodes, numeric_addresses, port_of, socket_owners
 from pulse_adapters.host.marked_processes import HomeMarks
 from pulse_adapters.host.pid_files import PidFiles
@@ -18,7 +20,7 @@ from pulse_adapters.host.process_identity import (
     is_produced_by,
     start_sum,
 )
-from pulse_adapters.host.spawner import start_error
+from pulse_adapters.host.spawner import Spawner, start_error
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.proc import described, is_alive, program_name
 from pulse_adapters.workers.spawn import reach_program
@@ -31,12 +33,14 @@ from pulse_core.settings.processes import ProcessSettings
 
 async def doubts_of(processes: Sequence[ProcessSettings]) -> Mapping[str, str]:
     """By name, in words: who can't be started, who is recognised as another one is, whose PID file names a stranger, whose
-    port somebody else holds, and what `doubtful_matches` says.
+    port somebody else holds, whose unit systemd can't start, and what `doubtful_matches` says.
     """
     told = {name: [words] for name, words in (await doubtful_matches(processes)).items()}
     shared = overlaps(processes)
-    for process in processes:
+    units = await asyncio.gather(*map(_unit_of, processes))
+    for process, unit in zip(processes, units, strict=True):
         words = told.setdefault(process.name, [])
+        words += [unit] if unit else []
         if process.name in shared:
             words.append(shared[process.name])
         try:
@@ -56,6 +60,20 @@ async def doubts_of(processes: Sequence[ProcessSettings]) -> Mapping[str, str]:
         ):
             words.append(f"process {pid} of {process.pid_file} is no work of its `start`")
     return {name: "; ".join(words) for name, words in told.items() if words}
+
+
+async def _unit_of(process: ProcessSettings) -> str:
+    """Why systemd can't start its unit, in words; empty if it can, or nobody can ask systemd."""
+    if not (name := process.systemd_unit):
+        return ""
+    spawner = Spawner()
+    try:
+        unit = await Systemctl(spawner).show(name, user=process.systemd_user)
+    except (PulseError, OSError):
+        return ""
+    finally:
+        spawner.close()
+    return "" if unit.load == "loaded" else f"systemd can't start {name}: {unit.words}"
 
 
 async def _reach_start(process: ProcessSettings, env: Mapping[str, str]) -> None:

@@ -126,7 +126,10 @@ def _seen_up(look: ProcessProbe) -> tuple[Draft, ...]:
     if found is None and look.process.systemd_unit:
         return ()  # the unit is up without a main process
     other = f"replaced by process {found.pid}" if found else look.sight.detail
-    return (_gone(look, "is gone", f"; {other}"), _up(look, found))
+    # Whoever is asked whether it serves is up once it has said so, whoever has started it.
+    is_asked = found is not None and look.process.probe in ("http", "exec")
+    death = _gone(look, "is gone", f"; {other}", recovering=is_asked)
+    return (death,) if is_asked else (death, _up(look, found))
 
 
 def _missed(look: ProcessProbe) -> ProcessConclusion:
@@ -185,10 +188,11 @@ def _up(look: ProcessProbe, found: ProcessId | None) -> Draft:
     return _about(look, ProcessUp(pid=pid, started=started, evidence=evidence))
 
 
-def _gone(look: ProcessProbe, unexplained: str, rest: str = "") -> Draft:
-    """The death of the known process: how it ended, or, in these words, that nobody knows."""
+def _gone(look: ProcessProbe, unexplained: str, rest: str = "", recovering: bool = False) -> Draft:
+    """The death of the known process: how it ended, or, in these words, that nobody knows. recovering: another begins."""
     ended = look.sight.ended
-    return _died(look, f"process {look.history.pid} {ended or unexplained}{rest}", unexplained=not ended)
+    words = f"process {look.history.pid} {ended or unexplained}{rest}"
+    return _died(look, words, recovering=recovering, unexplained=not ended)
 
 
 def _died(

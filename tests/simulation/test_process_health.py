@@ -86,6 +86,24 @@ def test_a_start_is_over_when_it_answers() -> None:
     simulate(story, one())
 
 
+def test_who_was_restarted_by_somebody_else_is_up_when_it_answers() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(200.5)
+        world.host.says["gateway"] = SICK
+        world.host.start("gateway")
+        await asyncio.sleep(3)
+        assert told(world)["state"] == "starting"
+        assert (len(world.events("process-died")), len(world.events("process-up"))) == (2, 1)
+        world.host.says.clear()
+        await asyncio.sleep(2)
+        assert told(world)["state"] == "up"
+        assert (len(world.events("process-died")), len(world.events("process-up"))) == (2, 2)
+        assert starts(world) == 2
+
+    simulate(story, one())
+
+
 def test_in_the_start_period_nothing_follows_from_a_probe() -> None:
     async def story(world: World) -> None:
         world.host.unresponsive.add("gateway")

@@ -687,7 +687,16 @@ async def asked(answer: Path, text: str, known: ProcessId | None = None) -> Proc
 
 async def test_a_unit_leads_to_its_main_process(systemctl: Path, spawner: Spawner, log: Path) -> None:
     found = await spawner.start(["sleep", "1000"], output=log)
-    assert (await asked(systemctl, unit("active", "running", pid=found.pid))).found == (found,)
+    sight = await asked(systemctl, unit("active", "running", pid=found.pid))
+    assert (sight.found, sight.detail) == ((found,), f"process {found.pid} is that of it.service")
+
+
+async def test_a_unit_that_systemd_does_not_know_is_told(systemctl: Path) -> None:
+    script(systemctl, unit("inactive", "dead").replace("loaded", "not-found"))
+    told = await doubts_of([by(systemd_unit="it.service")])
+    assert told == {"it": "systemd can't start it.service: unit is not-found"}
+    script(systemctl, unit("inactive", "dead"))
+    assert await doubts_of([by(systemd_unit="it.service")]) == {}
 
 
 async def test_a_known_main_process_needs_no_systemctl(systemctl: Path, spawner: Spawner, log: Path) -> None:
