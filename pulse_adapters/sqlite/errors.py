@@ -9,6 +9,10 @@ from pulse_core.model.errors import Damaged, LogUnavailable, PulseError
 
 _CORRUPT = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
+_VALUES = frozenset(
+    {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG}
+)
+
 
 def code(error: sqlite3.Error) -> int:
     """SQLite's primary result code, 0 if Python raised the error by itself."""
@@ -23,6 +27,11 @@ def is_disk_full(error: sqlite3.Error) -> bool:
 def is_corrupt(error: sqlite3.Error) -> bool:
     """Whether the file itself is broken, or lacks a table; a text that is no UTF-8 carries no code."""
     return code(error) in _CORRUPT or "decode" in str(error) or str(error).startswith("no such ")
+
+
+def is_of_values(error: sqlite3.Error) -> bool:
+    """Whether the same rows would be refused again on a disk that works."""
+    return code(error) in _VALUES or is_corrupt(error)
 
 
 def translate_error(error: sqlite3.Error, path: Path) -> PulseError:

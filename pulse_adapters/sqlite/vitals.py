@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pulse_adapters.sqlite.connection_thread import ThreadConnection, connect_in_thread
+from pulse_adapters.sqlite.errors import is_of_values
 from pulse_adapters.sqlite.rollups import (
     MINUTE_US,
     OLDEST,
@@ -118,32 +119,42 @@ class SqliteVitals:
     async def trim(self, before_at: int, minutes_before: int = 0) -> Trimmed:
         """In small steps, each whole or not at all, between which others get their turn."""
         await self.flush()
-        samples = await self._roll_up(minute_start(before_at))
-        ticks = await self._delete(TRIM_TICKS, before_at, minutes_before, before_at)
-        minutes = await self._delete(TRIM_MINUTES, minutes_before // MINUTE_US)
-        await self._quietly(TRIM_SERIES, ())
-        return Trimmed(samples, ticks, minutes)
+        samples = await _counted(self._roll_up(minute_start(before_at)))
+        ticks = await _counted(self._delete(TRIM_TICKS, before_at, minutes_before, before_at))
+        minutes = await _counted(self._delete(TRIM_MINUTES, minutes_before // MINUTE_US))
+        series = await _counted(self._delete(TRIM_SERIES))
+        refused = {error: None for _, error in (samples, ticks, minutes, series) if error}
+        fault = f"vitals.db: {', '.join(refused)}" if refused else ""
+        return Trimmed(samples[0], ticks[0], minutes[0], fault)
 
-    async def _roll_up(self, before: int) -> int:
-        """Roll up and forget the samples before a minute's beginning; how many there were."""
-        gone = 0
-        while (found := await self._quietly(OLDEST, (before,))) and found[0][0] is not None:
-            upto = min(minute_start(found[0][0]) + MINUTE_US, before)
-            step = await self._together(ROLL_UP, upto) or await self._together(ROLL_UP[-1:], upto)
-            if not step:
-                break
-            gone += step
-        return gone
+    async def _roll_up(self, before: int) -> AsyncIterator[int]:
+        """Roll up and forget the samples before a minute's beginning; how many, step by step.
 
-    async def _delete(self, sql: str, *before: int) -> int:
-        """Delete in steps; how many rows there were."""
-        gone = 0
-        while step := await self._together((sql,), *before):
-            gone += step
-        return gone
+        Those whose values can't be rolled up go all the same, and that is raised at the end: else the file would grow for
+        ever. A disk that refuses may take them later, so nothing goes meanwhile.
+        """
+        lost: sqlite3.Error | None = None
+        while (
+            oldest := next(iter(await self._connection.execute_fetchall(OLDEST, (before,))))[0]
+        ) is not None:
+            upto = min(minute_start(oldest) + MINUTE_US, before)
+            try:
+                gone = await self._together(ROLL_UP, upto)
+            except sqlite3.Error as error:
+                if not is_of_values(error):
+                    raise
+                lost, gone = error, await self._together(ROLL_UP[-1:], upto)
+            yield gone
+        if lost:
+            raise lost
+
+    async def _delete(self, sql: str, *before: int) -> AsyncIterator[int]:
+        """Delete in steps; how many rows, step by step."""
+        while gone := await self._together((sql,), *before):
+            yield gone
 
     async def _together(self, statements: Sequence[str], *values: int) -> int:
-        """Carry out the statements in one transaction; the rows that the last one changed, 0 if it was refused."""
+        """Carry out the statements in one transaction; the rows that the last one changed. Raises if it is refused."""
         async with self._writing:
             try:
                 await self._connection.execute_fetchall("BEGIN IMMEDIATE")
@@ -151,12 +162,10 @@ class SqliteVitals:
                     async with self._connection.execute(sql, values) as cursor:
                         changed = cursor.rowcount
                 await self._connection.execute_fetchall("COMMIT")
-            except BaseException as error:
+            except BaseException:
                 if self._connection.in_transaction:
                     await self._connection.execute_fetchall("ROLLBACK")
-                if not isinstance(error, sqlite3.Error):
-                    raise
-                return 0
+                raise
         return changed
 
     async def yield_oldest(self, share: float) -> None:
@@ -216,6 +225,17 @@ class SqliteVitals:
         except sqlite3.Error as error:
             self._error = str(error)
             return None
+
+
+async def _counted(steps: AsyncIterator[int]) -> tuple[int, str]:
+    """The sum of what the steps say, and the error that ended them, if one did."""
+    gone = 0
+    try:
+        async for step in steps:
+            gone += step
+    except sqlite3.Error as error:
+        return gone, str(error)
+    return gone, ""
 
 
 def _characters(row: tuple[Any, ...]) -> int:

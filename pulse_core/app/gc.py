@@ -81,7 +81,7 @@ async def collect_garbage(vitals: Vitals, sweep: Sweep, now: int, watch: WatchSe
         done = done.model_copy(update=(await sweep())._asdict())
     except Exception as error:  # noqa: BLE001  a home that is not swept must not end what keeps the machine alive
         told = str(error) if isinstance(error, PulseError | OSError) else f"{type(error).__name__}: {error}"
-        done = done.model_copy(update={"fault": told})
+        done = done.model_copy(update={"fault": "; ".join(filter(None, (done.fault, told)))})
     took = asyncio.get_running_loop().time() - began
     return done.model_copy(update={"took_ms": round(took * 1000)})
 

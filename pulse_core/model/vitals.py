@@ -46,11 +46,12 @@ class MinuteRange(NamedTuple):
 
 
 class Trimmed(NamedTuple):
-    """How much of the vitals was deleted; samples are rolled up to minutes first."""
+    """How much of the vitals was deleted; samples are rolled up to minutes first. fault: why the rest stays, or is lost."""
 
     samples: int = 0
     ticks: int = 0
     minutes: int = 0
+    fault: str = ""
 
 
 @dataclass(frozen=True, slots=True)

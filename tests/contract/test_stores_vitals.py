@@ -3,6 +3,7 @@
 from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import LayerOutcome, TickRecord
+from pulse_core.model.vitals import Trimmed
 from pulse_core.ports.stores import Vitals
 
 
@@ -113,10 +114,10 @@ async def test_what_is_older_goes_by_whole_minutes(vitals: Vitals) -> None:
     for number in range(1, 5):
         vitals.record(tick(number * MINUTE))
     gone = await vitals.trim(at(2 * MINUTE + 30).at)
-    assert gone == (6, 2, 0)
+    assert gone == Trimmed(6, 2, 0)
     assert await vitals.samples([sample.id for sample in samples]) == samples[6:]
     assert await vitals.ticks(9) == [tick(3 * MINUTE), tick(4 * MINUTE)]
-    assert await vitals.trim(at(2 * MINUTE + 30).at) == (0, 0, 0)
+    assert await vitals.trim(at(2 * MINUTE + 30).at) == Trimmed()
 
 
 async def test_ticks_with_a_snapshot_stay_as_long_as_minutes_do(vitals: Vitals) -> None:

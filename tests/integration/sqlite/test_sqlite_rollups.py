@@ -78,3 +78,23 @@ async def test_many_samples_are_all_rolled_up(tmp_path: Path, vitals: SqliteVita
     counts = [minute.samples for key in ("k0", "k1", "k2") for minute in minutes(tmp_path, key)]
     assert sum(counts) == 2_000
     assert len(counts) == 3 * 9
+
+
+async def test_samples_that_a_full_disk_does_not_roll_up_stay(tmp_path: Path, vitals: SqliteVitals) -> None:
+    for number in range(2_000):
+        vitals.sample("k", at(number), {f"x{number}": number})
+    await vitals.flush()
+    with closing(connect_readonly(tmp_path / "vitals.db")) as connection:
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        before = connection.execute("SELECT count(*) FROM sample").fetchone()
+        await vitals._connection.execute_fetchall(
+            f"PRAGMA max_page_count = {pages}"
+        )  # so SQLite calls it full
+        refused = await vitals.trim(at(60 * MINUTE).at)
+        left = connection.execute("SELECT count(*) FROM sample").fetchone()[0]
+        assert before == (left + refused.samples,)
+        assert sum(minute.samples for minute in minutes(tmp_path, "k")) == refused.samples
+        assert "full" in refused.fault
+        await vitals._connection.execute_fetchall(f"PRAGMA max_page_count = {pages * 100}")
+        assert (await vitals.trim(at(60 * MINUTE).at)).fault == ""
+    assert sum(minute.samples for minute in minutes(tmp_path, "k")) == 2_000
