@@ -62,12 +62,16 @@ def is_excused_failure(moment: Moment, llm: LlmSettings, state: State, now: Mome
 
 
 class LlmHistory(NamedTuple):
-    """Recent answers of an endpoint: counted failures in a row, the first of them, their states, and successes in a row."""
+    """Recent answers of an endpoint: counted failures in a row, the first of them, their states, and successes in a row.
+
+    seen: when the last failure that counted while its condition stood was asked for.
+    """
 
     failures: int = 0
     first: Moment | None = None
     states: tuple[str, ...] = ()
     successes: int = 0
+    seen: Moment | None = None
 
 
 class LlmProbe(NamedTuple):
@@ -110,17 +114,21 @@ def conclude(look: LlmProbe) -> tuple[tuple[Draft, ...], LlmHistory]:
 
 
 def _good(look: LlmProbe) -> tuple[tuple[Draft, ...], LlmHistory]:
-    trail = LlmHistory(successes=look.trail.successes + 1)
+    seen = look.trail.seen
+    trail = LlmHistory(successes=look.trail.successes + 1, seen=seen)
     if look.stands is None or trail.successes < look.llm.evidence:
         return (), trail
-    cleared = ConditionCleared(evidence=f"it answers, {_times(trail.successes)}")
+    answers = f"it answers, {_times(trail.successes)}"
+    cleared = ConditionCleared(evidence=answers, wrong=seen.at if seen else 0)
     return (Draft(cleared, subject=name_of(look.llm)),), trail
 
 
 def _bad(look: LlmProbe) -> tuple[tuple[Draft, ...], LlmHistory]:
     before, needed = look.trail, look.llm.evidence
     states = (*before.states, state_of(look.answer, look.llm))[-needed:]
-    trail = LlmHistory(before.failures + 1, before.first or look.asked, states)
+    stands = look.stands is not None or before.failures + 1 >= needed
+    seen = look.asked if stands else None
+    trail = LlmHistory(before.failures + 1, before.first or look.asked, states, seen=seen)
     # Down only if each of them shows that, or else the last state that a restart does not fix.
     state = next((state for state in reversed(states) if state != DOWN), DOWN)
     if trail.failures < needed or (look.stands is not None and look.stands.state == state):

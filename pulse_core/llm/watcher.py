@@ -116,7 +116,8 @@ class Llm:
         for llm in endpoints_of(self.settings()):
             said, trail = last.data.get(llm.url, {}) if last else {}, LlmHistory()
             if "since" in said:
-                trail = LlmHistory(said["failures"], Moment(*said["since"]), tuple(said["states"]))
+                seen = Moment(*said["seen"]) if "seen" in said else None
+                trail = LlmHistory(said["failures"], Moment(*said["since"]), tuple(said["states"]), seen=seen)
             endpoint = self._endpoints[llm.url] = known.get(llm.url) or EndpointState(llm, trail=trail)
             endpoint.llm = llm
         raised, watched = self.current_state().conditions.raised, {PREFIX + url for url in self._endpoints}
@@ -163,10 +164,12 @@ class Llm:
         answer, trail = endpoint.newest, self._trail(endpoint)
         assert answer is not None
         why = excuse_for(endpoint.llm, self.settings(), self.current_state(), self.clock.now())
-        counted: Mapping[str, Json] = {}
+        counted: dict[str, Json] = {}
         if trail.first is not None:
             first, states = list(trail.first), list(trail.states)
             counted = {"failures": trail.failures, "since": first, "states": states}
+            if trail.seen is not None:
+                counted["seen"] = list(trail.seen)
         return {
             "ok": answer.trouble is None,
             "latency_ms": answer.took_ms,

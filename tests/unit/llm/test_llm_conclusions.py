@@ -66,7 +66,17 @@ def test_what_stands_is_not_told_again() -> None:
 def test_it_is_well_after_as_many_good_answers() -> None:
     assert said([GOOD, GOOD, DEAD, GOOD, GOOD], "down") == []
     (cleared,) = said([DEAD, GOOD, GOOD, GOOD], "down")
-    assert cleared == ConditionCleared(evidence="it answers, 3 questions in a row")
+    assert isinstance(cleared, ConditionCleared)
+    assert cleared.evidence == "it answers, 3 questions in a row"
+
+
+def test_its_end_says_when_it_was_last_seen_wrong_by_an_answer_that_counts() -> None:
+    (cleared,) = said([EXPIRED, GOOD, EXPIRED, GOOD, GOOD, GOOD], "tls")
+    assert isinstance(cleared, ConditionCleared)
+    assert cleared.wrong == 2
+    (cleared,) = said([GOOD, GOOD, GOOD], "tls")  # as nobody knows who has only just begun to ask
+    assert isinstance(cleared, ConditionCleared)
+    assert cleared.wrong == 0
 
 
 def test_an_excused_failure_counts_for_nothing_and_ends_the_row() -> None:
