@@ -72,16 +72,17 @@ def compute_status(
     now: Moment,
     beat: Beat,
     daemon: DaemonStatus,
-    vitals: Mapping[str, Mapping[str, Json]],
+    samples: Mapping[str, Sample],
     looked: Moment | None = None,
     known: Moment | None = None,
 ) -> HomeStatus:
     """Daemon, processes, effects, conditions, notices, capabilities, ticks and the newest samples. Pure.
 
-    looked: when the daemon that answers last looked at the processes; None if none does; known: when what is told of
-    them was known, if that is not now.
+    samples: the newest one of each key; looked: when the daemon that answers last looked at the processes; None if none
+    does; known: when what is told of them was known, if that is not now.
     """
-    windows = {key: Window((Sample(0, key, known or now, data),)) for key, data in vitals.items()}
+    windows = {key: Window((sample,)) for key, sample in samples.items()}
+    vitals = {key: dict(sample.data) for key, sample in samples.items()}
     snapshot = Snapshot(0, known or now, settings, windows, state)
     whole = Snapshot(0, now, settings, windows, state)
     control, effects, looks = state.control, state.effects, vitals.get(WATCHER, {})
@@ -135,7 +136,7 @@ def compute_status(
             "last_ms": beat.took_us[-1] / 1000 if beat.took_us else None,
             "p99_ms": None if (p99 := percentile(sorted(beat.took_us), 99)) is None else p99 / 1000,
         },
-        "vitals": {key: dict(data) for key, data in vitals.items()},
+        "vitals": vitals,
     }
     if faults := faults_of_capabilities(state, asked):
         status["set_aside"] = faults

@@ -145,7 +145,7 @@ def offline_status(home: HomeContext, holder: LockHolder | None) -> HomeStatus:
         beat = Beat(vitals.tick_count(), [tick.took_us for tick in reversed(ticks)])
         samples = vitals.last_samples()
     signs = [*(tick.moment for tick in ticks[:1]), *(sample.moment for sample in samples)]
-    newest = {sample.key: sample.data for sample in samples}
+    newest = {sample.key: sample for sample in samples}
     control = state.control
     died = holder is None and bool(control.started) and not control.stopped
     stopped = iso(control.stopped.at) if control.stopped else last_seen(home, signs) if died else ""

@@ -427,11 +427,10 @@ class Daemon:
             "version": p.version,
         }
         beat = Beat(self.ticker.number, tuple(self.ticker.took_us))
-        newest = {key: window.last for key, window in self.watch.windows.items()}
-        vitals = {key: sample.data for key, sample in newest.items() if sample}
+        newest = {key: last for key, window in self.watch.windows.items() if (last := window.last)}
         look = self.watch.newest(ProcessAlive.key)
         looked = look.moment if look else None
-        whole = compute_status(p.current_settings(), p.view(), p.clock.now(), beat, daemon, vitals, looked)
+        whole = compute_status(p.current_settings(), p.view(), p.clock.now(), beat, daemon, newest, looked)
         for process in whole["processes"]:
             process["held"] = self.delays.of(RestartDelayed, process["name"])
         for condition in whole["conditions"]:

@@ -102,6 +102,14 @@ def has_news(window: Window) -> bool:
 def status_lines(curr: Snapshot) -> Iterator[str]:
     """The config and the sessions of each gateway."""
     for gateway, age_us, seen in _seen(curr):
+        last, tried = (
+            curr.window(KEY).last,
+            curr.effects.settled_at.get(f"{RESTORE_CONFIG.name}:{gateway.process}"),
+        )
+        if last and tried and (since := curr.now.since(tried)) < curr.now.since(last.moment):
+            ago = f"{duration_text(since)} ago"
+            yield f"openclaw  {gateway.process}: a good config was put back {ago}; nobody has looked since"
+            continue
         is_good = "good" if seen["config"] in seen["kept"] else f"new for {duration_text(age_us)}"
         sessions = f"{count(seen['session_files'], 'session file')} of {count(seen['agents'], 'agent')}"
         size = format_size(seen["session_bytes"])

@@ -41,6 +41,10 @@ def told_of(
     return process_status("p", process_conditions(seen)["p"], seen, looked)
 
 
+def sampled(key: str, data: Mapping[str, Json]) -> Mapping[str, Sample]:
+    return {key: Sample(1, key, NOW, data)}
+
+
 def standing(
     history: ProcessHistory,
     *silences: Silence,
@@ -93,7 +97,7 @@ def test_of_several_that_the_budget_holds_back_each_is_told_when_its_turn_comes(
     )
     acted = (NOW.plus(-20 * SECOND), NOW.plus(-10 * SECOND))
     facts = State(processes=Processes(dict.fromkeys(names, DEAD)), effects=Effects(acted=acted))
-    beat, looks = Beat(), {"process-alive": {name: {"pid": 1} for name in names}}
+    beat, looks = Beat(), sampled("process-alive", {name: {"pid": 1} for name in names})
     daemon: DaemonStatus = {"state": "running", "pid": 1, "since": None, "version": "1"}
     told = compute_status(settings, facts, NOW, beat, daemon, looks, NOW)["processes"]
     assert [one["why"].rpartition(", for another ")[2] for one in told] == [
@@ -113,7 +117,7 @@ def test_what_is_left_of_earlier_lives_is_told() -> None:
 
 
 def test_what_goes_on_of_a_name_that_is_not_guarded_any_more_is_told_by_status_and_doctor() -> None:
-    looks = {"process-alive": {"p": {"leftovers": [7]}, "gone": {"leftovers": [8, 9]}}}
+    looks = sampled("process-alive", {"p": {"leftovers": [7]}, "gone": {"leftovers": [8, 9]}})
     settings = Settings.model_validate({"process": [{"name": "p", "start": ["p"]}]})
     status = compute_status(settings, State(), NOW, Beat(), silent_daemon(None), looks, NOW)
     assert status["unguarded"] == [{"name": "gone", "pids": [8, 9]}]
@@ -222,3 +226,12 @@ def test_of_what_nobody_looks_at_only_what_was_known_is_said(history: ProcessHis
 def test_an_output_that_is_not_kept_is_said() -> None:
     now = standing(UP._replace(unlogged="the output is not kept"))
     assert (now["state"], now["why"]) == ("up", "there; the output is not kept")
+
+
+def test_what_a_sample_says_is_as_old_as_the_sample() -> None:
+    gateway = {"process": [{"name": "p", "start": ["p"]}], "openclaw": [{"process": "p"}]}
+    seen = {"config": "c" * 64, "age_us": 4 * SECOND, "kept": [], "agents": 0, "session_files": 0}
+    looks = sampled("openclaw", {"p": {**seen, "session_bytes": 0}})
+    settings, later = Settings.model_validate(gateway), NOW.plus(15 * SECOND)
+    status = compute_status(settings, State(), later, Beat(), silent_daemon(None), looks, later)
+    assert "config cccccccccccc is new for 19 s;" in status["capabilities"]["openclaw"][0]

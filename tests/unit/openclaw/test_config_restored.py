@@ -145,6 +145,7 @@ def test_the_status_names_the_config_and_the_sessions() -> None:
     ]
     look(story, BAD, 60)
     assert "config cccccccccccc is new for 1 min;" in next(status_lines(story.snapshot))
+    assert "config cccccccccccc is new for 70 s;" in next(status_lines(story.after("10s").snapshot))
     story.sample("openclaw", gateway={"fault": "/x can't be read"})
     assert list(status_lines(story.snapshot)) == ["openclaw  gateway: /x can't be read"]
     assert not has_news(Window())
@@ -159,3 +160,16 @@ def test_a_gateway_is_a_process_and_is_there_once_and_hashes_are_hashes() -> Non
         Settings.model_validate({"process": [GATEWAY], "openclaw": [one, one]})
     with pytest.raises(ValidationError):
         RestoreParams(process="gateway", bad=BAD, good="../../etc/passwd")
+
+
+def test_the_status_names_no_config_that_was_replaced_since_it_was_looked_at() -> None:
+    story = a_story()
+    dies(story, 7, healthy=True)
+    fails_to_start(story, 2)
+    look(story, BAD, 180).tick()
+    story.after("1s").acked(RESTORE)
+    assert list(status_lines(story.after("4s").snapshot)) == [
+        "openclaw  gateway: a good config was put back 4 s ago; nobody has looked since"
+    ]
+    look(story, GOOD, 5)
+    assert "config aaaaaaaaaaaa is good;" in next(status_lines(story.snapshot))
