@@ -231,8 +231,10 @@ def next_step(name: str, condition: Condition, curr: Snapshot) -> ShortageStep:
         return ShortageStep(why=f"{action} is under way")
     vain = _round_ended(tried, len(actions), patience, curr.now)
     if (wait := _pause(tried, len(actions), patience) - _idle(tried, keys, condition, curr)) > 0:
-        last = f"{tried[-1].action} is given" if tried else f"{action} is due in"
-        return ShortageStep(None, wait, f"{last} {duration_text(wait)}{' to help' if tried else ''}", vain)
+        left = duration_text(wait)  # after a whole round it is a rest, and nothing is expected of it any more
+        is_given = len(tried) % len(actions) > 0
+        why = f"{tried[-1].action} is given {left} to help" if is_given else f"{action} is due in {left}"
+        return ShortageStep(None, wait, why, vain)
     if action == STOP_PROCESS:
         return _stop_step(name, condition, tried, vain, curr)
     # Cleaning, or archiving, on the file system that is short of room.

@@ -215,6 +215,18 @@ def test_when_nothing_has_helped_that_is_told_once_with_what_was_tried() -> None
     assert [effect for effect in story.ticks(every="1m", times=5) if effect.action == "notify"] == []
 
 
+def test_a_rest_after_all_measures_is_not_called_time_for_the_last_one_to_help() -> None:
+    story = measured(short(a_machine(), DISK), **disks(0.95))
+    story.tick()
+    settle(story)
+    story.tick()
+    story.expect_note("disk:/: clean-paths is given 1 min to help")
+    story = measured(short(a_machine(), DISK), **disks(0.95))
+    round_over(story)
+    story.tick()
+    story.expect_note("disk:/: clean-paths is due in 9 min")
+
+
 def test_a_measure_that_fails_is_told_with_its_words() -> None:
     story = short(a_machine(), DISK)
     round_over(story, fail=True)
