@@ -2,7 +2,6 @@
 
 import logging
 import socket
-from collections import deque
 from collections.abc import Sequence
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -18,15 +17,23 @@ TIMEOUT_S = 10.0
 
 
 class ExporterLog(logging.Handler):
-    """Keeps the exporter's last log message: the exporter itself returns only whether it worked."""
+    """Keeps what the exporter logged last: the exporter itself returns only whether it worked.
+
+    An error that it tells is worth more than its last words, which only say that it has given up.
+    """
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self.heard: deque[str] = deque(maxlen=1)
+        self.heard = self.error = ""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep the record's message."""
-        self.heard.append(record.getMessage())
+        """Keep the record's message, and the error in it."""
+        self.heard = record.getMessage()
+        errors = [one for one in record.args or () if isinstance(one, BaseException)]
+        if errors:
+            self.error = _innermost(errors[-1])
+        elif len(record.args or ()) > 1:  # it says more than that it has given up, as what was answered
+            self.error = ""
 
 
 class OtlpCollector:
@@ -48,10 +55,10 @@ class OtlpCollector:
 
     def take(self, spans: Sequence[Span]) -> str:
         """Export the spans; returns why the collector did not take them, or empty."""
-        self._log.heard.clear()
+        self._log.heard = self._log.error = ""
         if self._exporter.export([self._readable(span) for span in spans]) is SpanExportResult.SUCCESS:
             return ""
-        return self._log.heard[-1] if self._log.heard else "it was not accepted"
+        return self._log.error or self._log.heard or "it was not accepted"
 
     def _readable(self, span: Span) -> ReadableSpan:
         """The span as the SDK has it. No tracer makes it: that would give it an id and times of its own."""
@@ -66,6 +73,13 @@ class OtlpCollector:
             end_time=span.end,
             instrumentation_scope=self._scope,
         )
+
+
+def _innermost(error: BaseException) -> str:
+    """What an error stands on, in the system's words where it is one of the system."""
+    while inner := error.__cause__ or error.__context__:
+        error = inner
+    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
 
 
 def _context(trace: int, span: int) -> SpanContext:

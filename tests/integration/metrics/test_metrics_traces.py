@@ -1,5 +1,6 @@
 """Traces from a real log and real vitals to a collector that decodes what it gets."""
 
+import socket
 import subprocess
 import sys
 import threading
@@ -13,6 +14,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as Wire
 
 from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.metrics import otlp
+from pulse_adapters.metrics.otlp import OtlpCollector
 from pulse_adapters.metrics.tracing import PositionFile
 from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.events import SqliteEventLog, new_id
@@ -191,3 +194,16 @@ async def test_what_the_collector_refuses_is_said_once_and_kept_for_it(home: Liv
         eventually(lambda: collector.numbers() == [2], "the tick")
         child.kill()
         assert child.stdout.read() == b""
+
+
+def test_why_a_collector_took_nothing_is_told_and_not_only_that_it_was_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(otlp, "TIMEOUT_S", 2.5)  # time for a second attempt, which is after a second
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    assert OtlpCollector(f"http://127.0.0.1:{port}/v1/traces", "host", "1").take(()) == "Connection refused"
+    collector = Collector()
+    collector.status = 400
+    with receiving(collector) as port:
+        assert "400" in OtlpCollector(f"http://127.0.0.1:{port}/v1/traces", "host", "1").take(())
