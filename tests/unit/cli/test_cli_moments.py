@@ -72,6 +72,24 @@ def test_a_time_of_day_that_has_not_come_yet_is_told_to_be_yesterdays(text: str,
     assert yesterday_note(text, datetime(2026, 11, 24, 18, 4)) == note
 
 
+@pytest.mark.parametrize(
+    ("text", "minutes"), [("02:05", 5), ("02:10", 0), ("02:45", 25), ("01:50", 80), ("03:10", 23 * 60 + 60)]
+)
+def test_a_time_of_day_that_came_twice_is_the_last_one(
+    text: str, minutes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
+    time.tzset()
+    try:
+        now = datetime(2026, 10, 25, 2, 10, fold=1)
+        then = local_moment(text, now)
+        assert then is not None
+        assert now.timestamp() - then.timestamp() == minutes * 60
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
 def test_words_of_time_are_taken_in_any_case() -> None:
     since = {text: since_arg(text).since_at for text in ("Yesterday", *WEEKDAYS)}
     assert all(found is not None and found < time.time_ns() // 1000 for found in since.values())
