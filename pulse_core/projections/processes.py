@@ -52,8 +52,8 @@ class Intent(NamedTuple):
 
     @property
     def words(self) -> str:
-        """By whom it was stopped; a unit that was can't be told from one whose process ended with status 0."""
-        return ENDED_UNIT if self.by == SYSTEMD else f"stopped by {self.by}"
+        """By whom it was stopped; a unit that was can't be told from one that ended with status 0, or never began."""
+        return f"{ENDED_UNIT}, or never started" if self.by == SYSTEMD else f"stopped by {self.by}"
 
     def words_about(self, name: str) -> str:
         """The same in a sentence about this process."""

@@ -318,7 +318,7 @@ def test_of_a_unit_that_is_inactive_nobody_is_said_to_have_stopped_it() -> None:
     story.event(ProcessStopped(evidence="unit is inactive", expires_us=HOUR_US), "gateway")
     story.tick()
     assert notes(story) == [
-        "gateway: stopped: its unit was stopped, or ended without an error, for another 1 h"
+        "gateway: stopped: its unit was stopped, or ended without an error, or never started, for another 1 h"
     ]
 
 
