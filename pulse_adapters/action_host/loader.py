@@ -153,9 +153,9 @@ def _policy(thing: Any) -> Message | None:
 
 
 def describe_policy(policy: Any) -> Message:
-    """A policy as JSON values, but for its slot, which survival's actions alone have. Raises UnusableItem for no policy."""
+    """A policy as JSON values, but for what survival's actions alone have. Raises UnusableItem for no policy."""
     if not isinstance(policy, Policy):
         raise UnusableItem(f"its policy is {type(policy).__name__}; return Policy(...)")
     told = {**asdict(policy), "safety": policy.safety.value}
-    del told["slot"]
+    del told["slot"], told["outlasts_shortages"]
     return told

@@ -10,10 +10,10 @@ from pulse_adapters.git.git_files import is_laid_out, read_main, repository_faul
 from pulse_adapters.workers.conversation import ask
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.framing import WorkerFault
-from pulse_adapters.workers.shortages import shortage
 from pulse_adapters.workers.threads import ThreadShortage
 from pulse_adapters.workers.worker import module_program
 from pulse_core.model.errors import PulseError
+from pulse_core.model.shortages import shortage
 from pulse_core.ports.engine import Revision
 
 TIMEOUT_S = 30.0

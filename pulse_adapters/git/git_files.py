@@ -9,8 +9,8 @@ from pathlib import Path
 
 from pulse_adapters.workers.file_systems import answer_in_time
 from pulse_adapters.workers.plain_file import read_plain
-from pulse_adapters.workers.shortages import shortage
 from pulse_core.model.errors import PulseError
+from pulse_core.model.shortages import shortage
 
 DEEPEST = 90
 """Folders that a file of the engine may lie in, each in the one before; backups hold a few more."""

@@ -15,10 +15,10 @@ from pulse_adapters.host.listening_ports import (
 from pulse_adapters.host.port_holders import PortHolders
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.file_threads import FileThreads
-from pulse_adapters.workers.shortages import shortage
 from pulse_adapters.workers.users import expand_home
 from pulse_core.model.errors import PulseError, describe_error
 from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.shortages import shortage
 from pulse_core.ports.commands import CommandProber, CommandRequest
 from pulse_core.ports.health import HealthAnswer
 from pulse_core.ports.host import ProcessId

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.proc import pids, read_proc_file, start_time_of
-from pulse_adapters.workers.shortages import shortage
 from pulse_core.model.errors import PulseError
+from pulse_core.model.shortages import shortage
 from pulse_core.ports.host import ProcessId
 from pulse_core.settings.processes import ProcessSettings
 

@@ -128,7 +128,7 @@ _SOFT_S, _BESIDES_S = 10.0, 50.0
 class RestartProcess:
     """Ends the rest of a process and starts it again; does nothing if another one is up by now.
 
-    The watchdog retries, with a budget; so this doesn't.
+    The watchdog retries, with a budget; so this doesn't, but while the machine is short of something.
     """
 
     action, params = RESTART_PROCESS.name, RestartParams
@@ -149,7 +149,8 @@ class RestartProcess:
     def policy(self, params: RestartParams) -> Policy:
         """Verified first after a crash: a process that is already up is not started twice."""
         timeout = _timeout(self._settings(), params.process)
-        return Policy(Safety.VERIFY_FIRST, timeout=timeout, slot=self._slot(params))
+        slot = self._slot(params)
+        return Policy(Safety.VERIFY_FIRST, timeout=timeout, slot=slot, outlasts_shortages=True)
 
     def _slot(self, params: RestartParams) -> Slot:
         process = next((one for one in self._settings().process if one.name == params.process), None)

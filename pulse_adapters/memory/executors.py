@@ -189,7 +189,7 @@ class MemoryRestart(MemoryExecutor):
     """`restart-process` on a MemoryHost; spawning takes `seconds`."""
 
     action: str = "restart-process"
-    rule: Policy = field(default_factory=lambda: Policy(Safety.VERIFY_FIRST))
+    rule: Policy = field(default_factory=lambda: Policy(Safety.VERIFY_FIRST, outlasts_shortages=True))
     host: MemoryHost = field(default_factory=MemoryHost)
     seconds: float = 0.001
 

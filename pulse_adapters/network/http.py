@@ -16,8 +16,8 @@ import certifi
 import httpx
 
 from pulse_adapters.network.probe_failure import ProbeFailed, causes, seconds_text
-from pulse_adapters.workers.shortages import shortage
 from pulse_core.model.pattern import SearchPattern
+from pulse_core.model.shortages import shortage
 from pulse_core.ports.prober import ProbeRequest
 
 HEADERS = {"User-Agent": "upulse", "Accept": "*/*", "Accept-Encoding": "identity", "Connection": "close"}

@@ -13,7 +13,7 @@ from pulse_adapters.workers.boot_clock import NANOSECONDS, OFFSET_NS, boot_ns
 from pulse_adapters.workers.descriptor_share import SPARE
 from pulse_adapters.workers.environment import EFFECT_MARK
 from pulse_adapters.workers.process_memory import MEMORY, MOST, Hanging
-from pulse_adapters.workers.shortages import SHORTAGES
+from pulse_core.model.shortages import SHORTAGES
 from pulse_core.model.text import one_line
 from pulse_core.ports.host import ProcessId
 

@@ -14,6 +14,10 @@ NO_THREAD = "no more threads can be had: a limit of processes is reached, or mem
 class ThreadShortage(TimeoutError):
     """No thread can be had to ask in, which says nothing about what was to be asked."""
 
+    def __init__(self, words: str) -> None:
+        super().__init__(words)
+        self.errno = errno.EAGAIN
+
 
 def start_thread(work: Callable[[], object], name: str) -> None:
     """Begin a thread that nobody waits for. Raises BlockingIOError if the system gives none."""

@@ -1,10 +1,8 @@
 """Executors of agents: a run is begun once for each claim, ended with all that came out of it, and cleaned up after."""
 
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from errno import EAGAIN, EDQUOT, EMFILE, ENFILE, ENOMEM, ENOSPC
 from typing import Any
 
 from pulse_core.agents import actions, events
@@ -18,6 +16,7 @@ from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.payload import Payload
+from pulse_core.model.shortages import tells_of_shortage
 from pulse_core.ports.executor import Executor, GivenUp, Policy, Result, Safety
 from pulse_core.ports.host import ProcessId
 from pulse_core.tasks.events import TaskExecuting, TaskPullRequestOpened
@@ -25,8 +24,6 @@ from pulse_core.tasks.executors import RecordingExecutor
 from pulse_core.tasks.task import ENDED, Project, Status, TaskState
 
 SOFT_S = 10.0
-SHORTAGES = tuple(map(os.strerror, (ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM, EAGAIN)))
-"""What is said, by git too, where the machine is short of something: no agent is to blame for that."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +113,7 @@ class RunAgent(_OfAgents):
         self, task: str, token: int, agent: AgentSettings | None, error: str, event: Event, kind: FailureKind
     ) -> None:
         """Record the failure of an attempt."""
-        kind = FailureKind.SHORTAGE if any(words in error for words in SHORTAGES) else kind
+        kind = FailureKind.SHORTAGE if tells_of_shortage(error) else kind  # no agent is to blame for that
         failed = failed_attempt(self.task(task), agent, error, kind, self.context.settings(), token)
         await self.append(failed, task, event)
 

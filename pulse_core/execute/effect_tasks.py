@@ -12,6 +12,7 @@ from pulse_core.actions import parsed_params
 from pulse_core.composition import declaration_of
 from pulse_core.execute.outcomes import OutcomeRecorder
 from pulse_core.execute.slots import holder
+from pulse_core.model.backoff import Backoff
 from pulse_core.model.errors import NotStartable, PulseError, Refused, describe_error
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import (
@@ -25,6 +26,7 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.payload import Payload, encode
+from pulse_core.model.shortages import lacks_to_start
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.executor import Executor, GivenUp, PartlyDone, Policy, Result, Safety, Unsure
 from pulse_core.projections.conditions import FOR
@@ -57,6 +59,10 @@ def begin_wait(effect: OpenEffect, now: Moment, cooldown_us: int, settled: Momen
     retry = effect.retry_us - now.since(effect.moment) if effect.retry_us else 0
     cooling = cooldown_us - now.since(settled) if cooldown_us and settled else 0
     return max(0, retry, cooling)
+
+
+SHORTAGE_PAUSES = Backoff(1.0, 5.0)
+"""Seconds between two attempts while the machine lacks something: what it brings back is needed as soon as it has that."""
 
 
 class ExecutorRegistry(UserDict[str, Executor]):
@@ -131,9 +137,12 @@ class Attempt:
 
     def _failed(self, failure: Exception, dice: Random) -> Payload:
         error, result = describe_error(failure), failure.result if isinstance(failure, PartlyDone) else {}
-        if self.number > self.policy.retries or self.policy.safety is Safety.AT_MOST_ONCE:
+        if self.policy.outlasts_shortages and lacks_to_start(failure):
+            pause = SHORTAGE_PAUSES.after(self.number)
+        elif self.number > self.policy.retries or self.policy.safety is Safety.AT_MOST_ONCE:
             return EffectFailed(error=error, result=result, not_startable=isinstance(failure, NotStartable))
-        pause = self.policy.pauses.jittered(self.number, dice.random())
+        else:
+            pause = self.policy.pauses.jittered(self.number, dice.random())
         retry_us = round(pause * US_PER_SECOND)
         return EffectAttemptFailed(attempt=self.number, error=error, retry_us=retry_us, result=result)
 

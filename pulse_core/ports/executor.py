@@ -34,7 +34,11 @@ class Slot(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How an action is carried out: seconds throughout; `retries` are further attempts after the first."""
+    """How an action is carried out: seconds throughout; `retries` are further attempts after the first.
+
+    outlasts_shortages: an attempt that the machine lacks processes, threads, descriptors or memory for is made again until
+    it has them, and is none of `retries`; of survival's actions alone, as `slot`.
+    """
 
     safety: Safety
     timeout: float = 60.0
@@ -43,6 +47,7 @@ class Policy:
     backoff_max: float = 60.0
     cooldown: float = 0.0
     slot: Slot = Slot.SHARED
+    outlasts_shortages: bool = False
 
     @property
     def pauses(self) -> Backoff[float]:

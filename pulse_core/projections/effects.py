@@ -99,8 +99,8 @@ class OpenEffect(NamedTuple):
     """An effect that nothing has settled yet.
 
     event: the `effect` event; moment: when it entered its phase; attempt: how often it was begun;
-    retry_us: how long after `moment` the next attempt is due; cancel: who requested its cancellation, and why if that was
-    said, or empty.
+    retry_us: how long after `moment` the next attempt is due, and error: why the last one failed, while it waits for that;
+    cancel: who requested its cancellation, and why if that was said, or empty.
     """
 
     event: Event
@@ -109,6 +109,7 @@ class OpenEffect(NamedTuple):
     attempt: int = 0
     retry_us: int = 0
     cancel: str = ""
+    error: str = ""
 
     @property
     def id(self) -> str:
@@ -212,7 +213,7 @@ for (_was, _kind), _then in MOVES.items():
 _PENDING, _EXECUTING = STEPS[Phase.PENDING], STEPS[Phase.EXECUTING]
 _EFFECT = Effect.kind
 
-_Entry = tuple[Event, _Step, Event | OpenEffect, int, int, str]
+_Entry = tuple[Event, _Step, Event | OpenEffect, int, int, str, str]
 """An open effect while events are folded: as `OpenEffect`, with the event that has moved it instead of the moment."""
 
 
@@ -261,7 +262,7 @@ class _EffectTable:
         id_, key = event.id, event.subject
         if key in self.keys:
             return  # the writer never lets this happen; a log from elsewhere might
-        self.open[id_], self.entries[id_] = _UNMADE, (event, _PENDING, event, 0, 0, "")
+        self.open[id_], self.entries[id_] = _UNMADE, (event, _PENDING, event, 0, 0, "", "")
         self.keys[key] = id_
         # Only rules say a tick, and only their effects count against the budget.
         if (tick := wish.get("tick")) is not None:
@@ -278,17 +279,18 @@ class _EffectTable:
     def moved(self, id_: str, event: Event) -> None:
         if (entry := self.entries.pop(id_, None)) is None:
             one = self.open[id_]
-            entry = (one.event, STEPS[one.phase], one, one.attempt, one.retry_us, one.cancel)
-        effect, step, since, attempt, retry_us, cancel = entry
+            entry = (one.event, STEPS[one.phase], one, one.attempt, one.retry_us, one.cancel, one.error)
+        effect, step, since, attempt, retry_us, cancel, error = entry
         then = step.next.get(event.kind)
         if then is _EXECUTING:
-            self.entries[id_] = (effect, then, event, attempt + 1, 0, cancel)
+            self.entries[id_] = (effect, then, event, attempt + 1, 0, cancel, "")
         elif then is None:
             asked = _canceller(event) if event.kind == EffectCancelRequested.kind else cancel
-            self.entries[id_] = (effect, step, since, attempt, retry_us, asked)
+            self.entries[id_] = (effect, step, since, attempt, retry_us, asked, error)
         elif then.next:
-            retry_us = decode_plain(event.data).get("retry_us", 0)
-            self.entries[id_] = (effect, then, event, attempt, retry_us, cancel)
+            data = decode_plain(event.data)
+            failed = data.get("retry_us", 0), cancel, str(data.get("error", ""))
+            self.entries[id_] = (effect, then, event, attempt, *failed)
         else:
             self.counts[event.kind] += 1
             key = effect.subject
@@ -297,8 +299,8 @@ class _EffectTable:
             self.settled[key] = event
 
     def _opened(self) -> Mapping[str, OpenEffect]:
-        for id_, (effect, step, since, attempt, retry_us, cancel) in self.entries.items():
-            self.open[id_] = OpenEffect(effect, step.phase, since.moment, attempt, retry_us, cancel)
+        for id_, (effect, step, since, attempt, retry_us, cancel, error) in self.entries.items():
+            self.open[id_] = OpenEffect(effect, step.phase, since.moment, attempt, retry_us, cancel, error)
         return self.open
 
     def state(self) -> Effects:

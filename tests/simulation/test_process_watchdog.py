@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from errno import EAGAIN
 from itertools import pairwise
 from typing import Any
 
@@ -150,6 +151,57 @@ def test_a_first_start_that_cannot_be_made_is_followed_by_patience() -> None:
         assert states(world) == {"gateway": "backing-off"}
         await asyncio.sleep(20)
         assert (states(world), starts(world), told_restarts(world)) == ({"gateway": "up"}, 1, 0)
+
+    simulate(story, ONE)
+
+
+def test_what_the_machine_lacks_is_waited_for_and_charged_to_no_budget() -> None:
+    async def story(world: World) -> None:
+        is_short = True
+
+        async def deed(_event: Event) -> None:
+            if is_short:
+                raise PulseError("cannot start 'gateway': no more processes") from BlockingIOError(EAGAIN, "")
+
+        await world.start()
+        await asyncio.sleep(200)
+        world.executors["restart-process"].deed = deed
+        world.host.kill("gateway")
+        await asyncio.sleep(10)
+        assert world.daemon is not None
+        (told,) = world.daemon.report()["processes"]
+        words = "its restart is tried again soon: 4 attempts failed, the last one: cannot start 'gateway': no more processes"
+        assert (told["state"], told["why"]) == ("restarting", words)
+        assert notices(world) == []
+        await asyncio.sleep(3_600)
+        assert notices(world) == ["gateway stays down"]
+        is_short = False
+        await asyncio.sleep(5.1)
+        assert (states(world), starts(world), told_restarts(world)) == ({"gateway": "up"}, 2, 1)
+        world.host.kill("gateway")
+        await asyncio.sleep(1.1)
+        assert (states(world), starts(world)) == ({"gateway": "up"}, 3)
+        await asyncio.sleep(1_000)
+        assert notices(world) == ["gateway stays down", "resolved: gateway stays down"]
+
+    simulate(story, ONE)
+
+
+def test_who_is_not_wanted_any_more_is_not_started_when_the_machine_has_what_it_lacked() -> None:
+    async def story(world: World) -> None:
+        async def deed(_event: Event) -> None:
+            raise BlockingIOError(EAGAIN, "no more threads")
+
+        await world.start()
+        await asyncio.sleep(200)
+        world.executors["restart-process"].deed = deed
+        world.host.kill("gateway")
+        await asyncio.sleep(60)
+        await world.ask(ProcessStopRequested(), "gateway")
+        await asyncio.sleep(10)
+        world.executors["restart-process"].deed = failing(0)
+        await asyncio.sleep(600)
+        assert (states(world), starts(world)) == ({"gateway": "stopped"}, 1)
 
     simulate(story, ONE)
 

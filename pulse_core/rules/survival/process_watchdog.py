@@ -317,7 +317,15 @@ def _is_settled(name: str, curr: Snapshot) -> bool:
 
 def _progress(process: ProcessSettings, curr: Snapshot) -> str:
     effect = curr.effects.by_key(restart_key(process.name))
+    if effect and effect.phase is Phase.RETRYING:
+        return f"is tried again soon: {count(effect.attempt, 'attempt')} failed, the last one: {effect.error}"
     return "waits for a slot" if effect and effect.phase is Phase.PENDING else "is under way"
+
+
+def _has_failed_often(process: ProcessSettings, curr: Snapshot) -> bool:
+    """Whether the restart under way was tried as often as its budget has restarts: the machine is short of something."""
+    effect = curr.effects.by_key(restart_key(process.name))
+    return effect is not None and effect.phase is Phase.RETRYING and effect.attempt >= process.restart.max
 
 
 # A process that is dead and should run
@@ -335,7 +343,8 @@ def _dead_status(
         why = f"{story}; down for {dead_for}, and Pulse is paused by {curr.control.by}"
         return ProcessStatus(ProcessState.WAITING, why=why, held_by=f"a pause of {curr.control.by}")
     if process.name in curr.state.processes.restarting.values():
-        return ProcessStatus(ProcessState.RESTARTING, why=f"its restart {_progress(process, curr)}")
+        why, tell = f"its restart {_progress(process, curr)}", _has_failed_often(process, curr)
+        return ProcessStatus(ProcessState.RESTARTING, why=why, tell=tell)
     if history.starting and (starting := _starting_status(process, history.starting, curr)):
         return starting
     if missing := [name for name in process.depends_on if curr.process(name).up is None]:
