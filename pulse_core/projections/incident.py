@@ -108,7 +108,7 @@ class Incident:
     worked: when something that Pulse did had last worked, with nothing done by a person since;
     excused: when its process was last restarted for it, or a command run; outlived: it was seen wrong after that, too;
     unseen: for how many microseconds no daemon ran before `since`, if nothing has shown yet that it was still wrong then;
-    by_person: a person requested the start that comes next.
+    by_person: a person requested the start that comes next; state: in which a condition was raised last.
     """
 
     id: str
@@ -140,6 +140,7 @@ class Incident:
     outlived: bool = False
     unseen: int = 0
     by_person: bool = False
+    state: str = ""
 
     def is_history(self, now: Moment) -> bool:
         """Whether nothing that happens now belongs to it any more."""
@@ -158,6 +159,14 @@ class Incident:
         cause = self.causes.setdefault(name, IncidentCause(words, at, at, unexplained=unexplained))
         cause.varies = cause.varies or without_id(cause.evidence) != without_id(words)
         cause.evidence, cause.last, cause.times = words, at, cause.times + times
+
+    def see_again(self, at: Moment, words: str) -> None:
+        """It still stands, and this is what is seen of it now."""
+        name = max(self.causes, key=lambda name: self.causes[name].last.at)
+        cause = self.causes.pop(name)
+        self.evidence, self.last, self.unseen = words, max(self.last, at), 0
+        cause.evidence, cause.last = words, at
+        self.causes[name if name == OTHERS else VARYING.sub("N", words)] = cause
 
     def take_wish(self, action: str, key: str, effect: str, reason: str) -> IncidentMeasure:
         """An effect was requested that answers it."""

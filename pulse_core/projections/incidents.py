@@ -46,7 +46,7 @@ from pulse_core.projections.incident import (
 )
 from pulse_core.projections.processes import ENDED_UNIT
 
-VERSION = 28
+VERSION = 29
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -259,6 +259,11 @@ class IncidentFold:
         number = occurrences(row) if about in FADED_US else 1
         # The same episode goes on if nothing has ended it, or this came soon.
         stands = before and not before.over and not before.has_faded(now)
+        state = decoded(row).get("state", "") if about == "condition" else ""
+        if before and stands and about == "condition" and before.state == state:
+            before.see_again(now, words or evidence(row))  # it is no other time, and no other cause
+            self._follow(before, row)
+            return before
         if before and (stands or now.since(before.last) <= QUIET_US):
             if before.over:
                 before.since = now
@@ -266,7 +271,7 @@ class IncidentFold:
                 before.worked, before.by_person = None, False
             before.times, before.over, before.faded = before.times + number, False, False
             before.last = max(before.last, now)  # what was counted is recorded later
-            before.ended_by, before.unseen = "", 0
+            before.ended_by, before.unseen, before.state = "", 0, state
             before.requests = [*before.requests, *before.requests_since][-MOST_REQUESTS:]
             before.requests_since = []
             self._answer_by_restarts(before)
@@ -275,7 +280,7 @@ class IncidentFold:
             return before
         if before:
             before.fade()
-        story = Incident(row.id, about, subject, now, now, now, times=number)
+        story = Incident(row.id, about, subject, now, now, now, times=number, state=state)
         self._add(story)
         self._see(story, row, words, number)
         self._answer_by_restarts(story)

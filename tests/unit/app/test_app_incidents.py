@@ -972,12 +972,27 @@ def test_of_very_many_causes_the_last_are_counted_together() -> None:
 
 
 def test_a_measured_value_makes_no_other_cause_and_only_the_last_one_is_told_as_such() -> None:
-    values = [ConditionRaised(evidence=f"web takes {size} MiB, for 5 s") for size in (98.7, 128)]
-    (one,) = told_of(*((turn, value, "usage:web:memory") for turn, value in enumerate(values)))
+    first, last = [ConditionRaised(evidence=f"web takes {size} MiB, for 5 s") for size in (98.7, 128)]
+    (one,) = told_of(*((at, said, "usage:web:memory") for at, said in enumerate((first, FREE, last))))
     assert (
         next(lines(one))
         == "condition usage:web:memory: web takes 128 MiB, for 5 s, the last of 2 times, ongoing"
     )
+
+
+def test_what_is_raised_again_while_it_stands_is_told_as_it_is_now_and_counts_as_once() -> None:
+    """As an agent that fails once more."""
+    words = [
+        "3 failures in a row, which set it aside for 30 s",
+        "4 failures in a row, which set it aside for 1 min",
+    ]
+    three, four = [ConditionRaised(evidence=said, state="failing") for said in words]
+    (one,) = told_of((0, three, "agent:ada"), (MINUTE // 2, four, "agent:ada"))
+    assert [*lines(one)] == [f"condition agent:ada: {words[1]}, ongoing"]
+    assert (one["times"], one["causes"][0]["first"]) == (1, one["began"])
+    gone = four.model_copy(update={"state": "gone"})
+    (one,) = told_of((0, three, "agent:ada"), (1, gone, "agent:ada"))
+    assert next(lines(one)).startswith("condition agent:ada: 2 times, of 2 causes, the last: 4 failures")
 
 
 def test_an_effect_is_part_of_the_incident_that_caused_it() -> None:
