@@ -72,6 +72,11 @@ class Operator:
         text = settings.replace("DIR", str(self.directory)).replace("PORT", str(self.port))
         self.served.configure(head + QUICK + text)
 
+    @property
+    def url(self) -> str:
+        """Of the page on the port."""
+        return f"http://127.0.0.1:{self.port}/"
+
     def upulse(self, *words: str, code: int | None = 0) -> Said:
         return self.home.upulse(*words, code=code)
 
@@ -242,6 +247,12 @@ SPINS = """
 import os, sys, time
 while not os.path.exists(sys.argv[1]):
     pass
+time.sleep(9001)
+"""
+BOOTS = """
+import sys, time
+if open(sys.argv[1]).read() != "good":
+    sys.exit("config invalid")
 time.sleep(9001)
 """
 UP = {"victim": "up"}
@@ -657,6 +668,39 @@ def restarted_by_a_check(it: Operator) -> None:
     it.happened("condition-cleared")
 
 
+def endpoint_mended_by_a_person(it: Operator) -> None:
+    """Its process was restarted for it, in vain; a person mends it before another restart is due."""
+    pid = it.up()
+
+    def is_seen(ok: bool) -> bool:
+        seen = it.served.status()["vitals"].get("llm", {}).get(it.url, {})
+        is_anew = ok or seen.get("failures", 10) < 10  # ten of them were seen before the restart
+        return seen.get("ok") is ok and "excused" not in seen and is_anew
+
+    it.until(lambda: is_seen(ok=True), "the endpoint is well, and its grace over")
+    it.about_to_break()
+    it.write("sick", "")
+    it.up("victim", other_than=pid)
+    it.until(lambda: is_seen(ok=False), "it fails after its grace, too")
+    it.sees_it_broken()
+    it.about_to_mend()
+    (it.directory / "sick").unlink()
+    it.happened("condition-cleared")
+
+
+def config_does_not_boot(it: Operator) -> None:
+    """The gateway dies once its config is one that it does not boot with."""
+    it.write("openclaw.json", "good")
+    it.served.start()
+    pid = it.up()
+    it.until(lambda: "is good" in it.served.status()["capabilities"]["openclaw"][0], "its config is good")
+    it.about_to_break()
+    it.write("openclaw.json", "bad")
+    os.kill(pid, signal.SIGKILL)
+    it.happened("effect-acked", times=1 + 3 + 1)  # its first start, three more, and the config
+    it.up("victim", other_than=pid)
+
+
 def line_logged(it: Operator) -> None:
     it.until(lambda: it.served.status()["vitals"].get("error-log", {}).get("sources"), "the log is followed")
     it.about_to_break()
@@ -716,6 +760,9 @@ CALMED = "victim takes too much CPU"
 SICK = "http://127.0.0.1:PORT/ answers 500; 2 checks in a row failed"
 AWAY = "nothing that is asked answers, 3 rounds in a row: http://127.0.0.1:PORT/: the connection is refused"
 LETTERS = "'/bin/sh' exited with 2: 40 letters wait"
+ILL_MODEL = "it answered 500; 10 questions in a row failed"
+UNBOOTED = "process N exited with status 1 while it was starting"
+NOT_BOOTED = "2 starts with it failed; COMMIT is put back, with which it has booted"
 FULL = "DIR/disk is full to X%, SIZE are free"
 RAISED = "RuntimeError: no such table (rules/own.py:5)"
 HARM = "its rules and projections raised at least X errors while it was watched"
@@ -1044,6 +1091,53 @@ TABLE: tuple[Breakage, ...] = (
             "  recovered",
             warnings=(f"condition-raised check:page {SICK}",),
         ),
+    ),
+    Breakage(
+        "a model fails after the restart of its server, too, until a person mends it",
+        process(
+            "victim",
+            argv(sys.executable, "-c", PAGE.replace("os.remove(", "os.path.exists("), "PORT", "DIR/sick"),
+            PATIENT,
+        )
+        + '[[llm]]\nurl = "http://127.0.0.1:PORT/"\nrestart = "victim"\ninterval = "500ms"\nevidence = 10\n'
+        + 'grace = "1s"\n',
+        endpoint_mended_by_a_person,
+        Truth(
+            UP,
+            f"condition llm:http://127.0.0.1:PORT/: {ILL_MODEL}, resolved after T\n"
+            f"  restart-process acked: http://127.0.0.1:PORT/ gives no good answer: {ILL_MODEL}\n"
+            "  recovered; it is not known by what, since it was seen wrong after that, too",
+            warnings=(f"condition-raised llm:http://127.0.0.1:PORT/ {ILL_MODEL}",),
+        ),
+    ),
+    Breakage(
+        "a gateway does not boot with its new config",
+        process(
+            "victim",
+            argv(sys.executable, "-c", BOOTS, "DIR/openclaw.json"),
+            'exec = ["grep", "-q", "good", "DIR/openclaw.json"]',
+            'restart = { max = 1000, backoff = "5s", grace = "60s" }',
+        )
+        + '[[openclaw]]\nprocess = "victim"\nfolder = "DIR"\nproven = "1s"\n',
+        config_does_not_boot,
+        Truth(
+            UP,
+            f"process victim: 3 times, of 2 causes, the last: {UNBOOTED}, resolved after T\n"
+            "  process N was killed by SIGKILL\n"
+            "  AT to AT  it exited with status 1 while it was starting, 2 times\n"
+            "  > config invalid\n"
+            f"  restart-process 3 acked: victim is dead after 2 restarts: {UNBOOTED}\n"
+            f"  restore-config acked: {NOT_BOOTED}\n"
+            "  notify 2 acked: it is up with a good one\n"
+            "  recovered",
+            notices=(("warning", "openclaw:victim"),) * 2,
+            warnings=(
+                "process-died victim process N was killed by SIGKILL",
+                f"process-died victim {UNBOOTED}",
+                f"victim does not boot with its new config: {NOT_BOOTED}",
+            ),
+        ),
+        starts_itself=True,
     ),
     Breakage(
         "a command fails until a person starts what it asks, whatever else is restarted",
