@@ -74,7 +74,7 @@ def main() -> int:
         sys.exit(clean(error))
     if options.background:
         leave_life(home.path)
-    speak(Home(home.path.resolve()).daemon_log if options.background else None)
+    speak(where_it_lies(home).daemon_log if options.background else None)
     faulthandler.enable()
     keep_little_free()
     try:
@@ -192,6 +192,11 @@ def arguments() -> Options:
     return Options(words[place + 1], "--background" in flags, "--accept-damage" in flags)
 
 
+def where_it_lies(home: Home) -> Home:
+    """The home by a path without links."""
+    return Home(Path(os.path.realpath(home.path)))
+
+
 async def live(home: Home, options: Options) -> None:
     """Take the home, run, and give it back."""
     if not home.exists():
@@ -199,7 +204,7 @@ async def live(home: Home, options: Options) -> None:
     refuse_strangers(home)
     if mended := home.close_to_others():
         LOG.warning("%s", mended)
-    home = Home(home.path.resolve())  # a link that led here may be gone before this ends
+    home = where_it_lies(home)  # a link that led here may be gone before this ends
     asyncio.get_running_loop().set_default_executor(Pool(THREADS, "files", begun=True))
     SPARE.hold()
     with taken(home) as lock, own_pid(home.pid):

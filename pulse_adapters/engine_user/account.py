@@ -127,7 +127,7 @@ def _needed() -> Iterator[str]:
 
 def _steps(path: str) -> Iterator[str]:
     """Each folder on the way, and the file itself, without links."""
-    for place in (Path(os.path.abspath(path)), Path(path).resolve()):
+    for place in (Path(os.path.abspath(path)), Path(os.path.realpath(path))):
         yield from (str(one) for one in (*reversed(place.parents), place) if not one.is_symlink())
 
 

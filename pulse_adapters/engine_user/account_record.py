@@ -81,12 +81,12 @@ def _records() -> Iterator[Path]:
 def _names(home: Path) -> Iterator[str]:
     """The names that a home may get, in order: short, and the same whenever they are derived."""
     for number in count():
-        key = f"{home.resolve()}\0{number or ''}"
+        key = f"{os.path.realpath(home)}\0{number or ''}"
         yield f"{SHARED}-{hashlib.sha256(os.fsencode(key)).hexdigest()[:_ID]}"
 
 
 def _first_line(home: Path) -> str:
-    return f"{_WRITTEN} for the home {json.dumps(str(home.resolve()))}."
+    return f"{_WRITTEN} for the home {json.dumps(os.path.realpath(home))}."
 
 
 def _first_line_of(file: Path) -> str:

@@ -41,7 +41,7 @@ def engine_user_of(home: Path, name: str | None) -> "EngineUserLayout | None":
 
 def layout_path(home: Path, base: Path = BASE) -> Path:
     """The place of one home."""
-    path = str(home.resolve())
+    path = os.path.realpath(home)
     return base / f"{home.name.lstrip('.') or 'home'}-{hashlib.sha256(path.encode()).hexdigest()[:12]}"
 
 

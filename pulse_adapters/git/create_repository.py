@@ -24,7 +24,7 @@ _SETTINGS = "[core]\n\trepositoryFormatVersion = 0\n\tbare = false\n\tlogAllRefU
 
 def template_folder() -> Path:
     """Where the files of a new engine lie: beside this module in an installed package, at the top of a source tree."""
-    here = Path(__file__).resolve()
+    here = Path(os.path.realpath(__file__))
     for folder in (here.with_name("engine_template"), here.parents[2] / "engine_template"):
         if (folder / "engine.py").is_file():
             return folder
@@ -135,7 +135,7 @@ def _make_worktree(git: Git) -> None:
     """What `git worktree add` makes, but for the files: that would write down the folder that it was told of."""
     link, worktrees = git.staging / ".git", git.folder / "worktrees"
     for left in worktrees.glob("*"):  # of one that is gone, or was only begun
-        if path_in(left / "gitdir") in (None, link.resolve()):
+        if path_in(left / "gitdir") in (None, Path(os.path.realpath(link))):
             shutil.rmtree(left)
     names = ("staging" + (str(number) if number else "") for number in count())
     folder = next(worktrees / name for name in names if not (worktrees / name).exists())
@@ -148,8 +148,8 @@ def _make_worktree(git: Git) -> None:
 def _link(git: Git, folder: Path) -> None:
     link = git.staging / ".git"
     replace_plain(folder / "commondir", b"../..\n")
-    replace_plain(folder / "gitdir", os.fsencode(f"{git.staging.resolve() / '.git'}\n"))
-    replace_plain(link, os.fsencode(f"gitdir: {folder.resolve()}\n"))
+    replace_plain(folder / "gitdir", os.fsencode(f"{os.path.realpath(git.staging)}/.git\n"))
+    replace_plain(link, os.fsencode(f"gitdir: {os.path.realpath(folder)}\n"))
 
 
 def _link_again(git: Git) -> bool:
@@ -159,7 +159,7 @@ def _link_again(git: Git) -> bool:
     if folder is None or not (folder / "HEAD").is_file():
         return False
     other = path_in(folder / "gitdir")
-    if other and other != link.resolve() and path_in(other) == folder.resolve():
+    if other and other != Path(os.path.realpath(link)) and path_in(other) == Path(os.path.realpath(folder)):
         return False  # it is another worktree's
     refuse_odd_files(folder)
     _link(git, folder)

@@ -202,10 +202,13 @@ class Git:
         """Where git keeps the state of `staging/`, if the two name each other and nobody else."""
         link = self.staging / ".git"
         folder = path_in(link)
-        if folder is None or folder.parent != (self.folder / "worktrees").resolve():
+        if folder is None or folder.parent != Path(os.path.realpath(self.folder / "worktrees")):
             return None
         ways = path_in(folder / "gitdir"), path_in(folder / "commondir")
-        is_whole = ways == (link.resolve(), self.folder.resolve()) and (folder / "HEAD").is_file()
+        is_whole = (
+            ways == (Path(os.path.realpath(link)), Path(os.path.realpath(self.folder)))
+            and (folder / "HEAD").is_file()
+        )
         return folder if is_whole else None
 
     def is_staging_foreign(self) -> bool:
@@ -221,7 +224,7 @@ def path_in(file: Path) -> Path | None:
     """The path that is written in one of git's files, where two folders name each other; None if none is."""
     try:
         words = os.fsdecode(read_plain(file, _LONGEST_PATH)).removeprefix("gitdir: ").strip()
-        return (file.parent / words).resolve() if words else None
+        return Path(os.path.realpath(file.parent / words)) if words else None
     except (OSError, ValueError, RuntimeError):
         return None
 

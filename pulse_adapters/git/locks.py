@@ -79,7 +79,7 @@ def process_holding(home: Path, lock: Path) -> str:
     """
     import psutil  # slow to import, and a lock is nearly never there
 
-    here, file = home.resolve(), str(lock.resolve())
+    here, file = Path(os.path.realpath(home)), os.path.realpath(lock)
     for process in psutil.process_iter():
         is_git = False
         try:

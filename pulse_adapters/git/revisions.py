@@ -143,9 +143,9 @@ def _unpack(git: "Git", commit: str, folder: Path) -> None:
 
 def _refuse_ways_out(folder: Path, commit: str) -> None:
     """Each link must lead to somewhere inside, whatever other links it passes."""
-    root = folder.resolve()
+    root = Path(os.path.realpath(folder))
     for path in _beneath(folder):
-        if path.is_symlink() and not path.resolve().is_relative_to(root):
+        if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root):
             name, target = path.relative_to(folder), os.readlink(path)
             raise UnsafeTree(
                 f"the commit {commit[:12]} holds the link {name} to {target}, which leads outside; remove it"

@@ -227,7 +227,7 @@ class HostChecks:
 
 def file_system_type(path: Path) -> str:
     """The type of the file system that holds this path."""
-    here = path.resolve()
+    here = Path(os.path.realpath(path))
     mounts = [mount for mount in psutil.disk_partitions(all=True) if here.is_relative_to(mount.mountpoint)]
     return max(mounts, key=lambda mount: len(mount.mountpoint)).fstype if mounts else "unknown"
 

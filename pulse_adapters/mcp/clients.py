@@ -3,6 +3,7 @@ the configuration of programs that are to ask Pulse over MCP: where it lies, and
 
 import hmac
 import json
+import os
 import re
 import secrets
 import tomllib
@@ -63,7 +64,7 @@ class ClientConfig(NamedTuple):
 
 def client_config(client: str, user: Path, command: list[str], env: Mapping[str, str]) -> ClientConfig:
     """The configuration with Pulse in it. Raises PulseError if the file can't be read, or has something of that name."""
-    path = (user / PLACES[client]).resolve()
+    path = Path(os.path.realpath(user / PLACES[client]))
     try:
         before = path.read_text() if path.exists() else ""
         known: Any = tomllib.loads(before) if client == "codex" else json.loads(before or "{}")

@@ -133,7 +133,8 @@ class Unit:
 def install(home: Path, user: bool = False, python: str = sys.executable) -> Unit:
     """Write and enable the unit for `home`, without starting it. Nothing changes if it fails."""
     _demand_manager(user)
-    unit = Unit(_directory(user) / unit_name(home.resolve()), user, home.resolve())
+    here = Path(os.path.realpath(home))
+    unit = Unit(_directory(user) / unit_name(here), user, here)
     before = _demand_free(unit)
     _write(unit.path, unit.text(python))
     try:
@@ -157,7 +158,7 @@ def uninstall(home: Path) -> Unit:
 
 def installed(home: Path) -> Unit | None:
     """The unit that serves `home`, the system's before the user's; needs no rights and no running systemd."""
-    here = home.resolve()
+    here = Path(os.path.realpath(home))
     return next((unit for unit in units() if unit.home == here), None)
 
 

@@ -129,7 +129,7 @@ def make_private(path: Path, home: Path) -> None:
 def _reached(path: Path, home: Path) -> Iterator[tuple[int, os.stat_result]]:
     """What lies at a path in a home, open, and the home's own data."""
     with ExitStack() as opened:
-        here = opened.enter_context(open_folder(home.resolve()))
+        here = opened.enter_context(open_folder(Path(os.path.realpath(home))))
         owner = os.fstat(here)
         for name in path.relative_to(home).parts:
             here = os.open(name, _FILE, dir_fd=here)
@@ -139,7 +139,7 @@ def _reached(path: Path, home: Path) -> Iterator[tuple[int, os.stat_result]]:
 
 def _demand_way_of(owner: int, home: Path) -> None:
     """Raise PulseError if others than this user and root may have something else lie where the home is."""
-    for place in (Path(os.path.abspath(home)), home.resolve()):
+    for place in (Path(os.path.abspath(home)), Path(os.path.realpath(home))):
         for folder in place.parents:
             found = folder.stat()
             may_write = found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX

@@ -140,7 +140,7 @@ def outside(home: HomeLayout, path: Path) -> Callable[[], Path]:
     """The path; raises PulseError if it leads into the home, with which it would be forged."""
 
     def checked() -> Path:
-        if path.resolve().is_relative_to(home.path.resolve()):
+        if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(home.path)):
             raise PulseError(f"{path} lies in the home that it is to vouch for; put it elsewhere")
         return path
 

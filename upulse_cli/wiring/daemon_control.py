@@ -35,7 +35,7 @@ def known(option: str | None) -> list[Mapping[str, Any]]:
     Each with name (null for one that is no instance's), home, state, pid, since, version and unit.
     """
     served = {unit.home: unit for unit in reversed(list(units()))}
-    found = {path.resolve(): path for path in (*_beside(), *served, *_named(option))}
+    found = {Path(os.path.realpath(path)): path for path in (*_beside(), *served, *_named(option))}
     told = (_told(Home(path), served.get(real)) for real, path in found.items())
     return sorted((one for one in told if one), key=lambda one: (one["name"] or "", one["home"]))
 

@@ -70,7 +70,7 @@ class HomeRestore:
         self.home, self.backup, self.clock, self.objects = home, backup, clock, objects
         self.progress = progress
         self.manifest = checked_manifest(backup, progress)
-        self.place, self.staging = home.path.resolve(), home.restoring
+        self.place, self.staging = Path(os.path.realpath(home.path)), home.restoring
         self.aside: Path | None = None
         self.notes: list[str] = []
 

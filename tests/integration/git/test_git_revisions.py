@@ -100,6 +100,13 @@ def test_a_link_that_stays_inside_is_kept(tmp_path: Path) -> None:
     assert (path / "rules" / "same.py").read_text() == FILES["engine.py"]
 
 
+def test_a_link_in_a_circle_is_kept_for_the_gates_to_judge(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    (repository.home / "staging" / "rules" / "circle.py").symlink_to("circle.py")
+    path = laid_out(repository, edited(repository))
+    assert (path / "rules" / "circle.py").is_symlink()
+
+
 def test_what_is_no_commit_is_said_and_leaves_nothing(tmp_path: Path) -> None:
     repository = made(tmp_path)
     with pytest.raises(GitFailed, match="holds no commit 0123"):
