@@ -1,6 +1,6 @@
 """Is the log the one whose heads were written down outside of its home?"""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from pulse_core.model.anchor import Anchor
@@ -29,11 +29,14 @@ def compare_anchors(
     *,
     is_named: bool = True,
     known: int = 0,
+    is_backup: Callable[[], bool] = lambda: False,
 ) -> Compared:
     """Compare the log of the home at this path with the anchors found there.
 
     is_named: whether this home says that it has anchors there; else that of an earlier home at this path is no fault.
     known: a row that was among them once, 0 if none was: where it is not, and older ones are, those are not all.
+    is_backup: whether a backup lies at this path, which lacks what came after it. Who cuts a home's log can make the home
+    look like one, but its anchors say where it lies.
     """
     newest = next(log.events(limit=1, newest_first=True), None)
     begun = next(log.events(EventQuery(kinds=NEW_BEGINNINGS), limit=1, newest_first=True), None)
@@ -57,6 +60,8 @@ def compare_anchors(
             agreed, last = agreed + 1, max(last, seq)
         elif begun and begun.at > anchor.at:
             note = f"{where} knows row {seq} of the log before row {begun.seq} ({begun.kind})"
+        elif there is None and anchor.path != path and is_backup():
+            note = f"{where} knows row {seq}, which came after this backup"
         elif there is None:
             words = f"{where} knows row {seq}, the log ends at row {newest.seq}: rows are lost"
             return Compared(agreed, words, note)

@@ -96,7 +96,15 @@ def compare_with_anchors(
                 from pulse_core.app.anchors import compare_anchors  # and with it the models of all events
 
                 known = anchored.get(place, 0)
-                found = compare_anchors(log, str(home.path), where, anchors, is_named=is_named, known=known)
+                found = compare_anchors(
+                    log,
+                    os.path.realpath(home.path),
+                    where,
+                    anchors,
+                    is_named=is_named,
+                    known=known,
+                    is_backup=lambda: _is_backup(home, log),
+                )
                 if place != JOURNAL_PLACE:  # which forgets by rules of its own
                     anchored[place] = found.last
                 yield found.fault, found.note
@@ -125,6 +133,15 @@ def _due(home: HomeLayout, log: SqliteEventReader, recorded: Sequence[tuple[str,
     if (home.path / NAME).exists() or next(log.events(EventQuery(kinds=NEW_BEGINNINGS), limit=1), None):
         return ()
     return set(recorded[-1]) - {JOURNAL_PLACE}
+
+
+def _is_backup(home: HomeLayout, log: SqliteEventReader) -> bool:
+    """Whether a backup lies there, and its log ends where that was made."""
+    from pulse_adapters.sqlite.backup.manifest import read_manifest
+
+    with suppress(PulseError):
+        return read_manifest(home.path).head == log.head()
+    return False
 
 
 def _rows_in_files(log: SqliteEventReader) -> Mapping[str, int]:

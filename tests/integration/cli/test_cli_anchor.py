@@ -95,6 +95,23 @@ def test_a_home_that_was_forged_as_a_whole_is_found_by_its_anchor(quiet: CliHome
     assert "is not the one that the anchor" in found_by_doctor(quiet, code=1)["words"]
 
 
+def test_a_backup_is_whole_though_its_anchor_knows_rows_that_came_later(
+    quiet: CliHome, tmp_path: Path
+) -> None:
+    path, backup = anchored(quiet, head_of(quiet.path).line()), tmp_path / "backup"
+    quiet.upulse("backup", str(backup))
+    quiet.upulse("pause", "--why", "later")
+    later = head_of(quiet.path)
+    path.write_text(f"{later.line()}\n")
+    found = CliHome(backup).upulse("verify", "--json").json
+    assert found["fault"] == ""
+    assert f"knows row {later.head.seq}, which came after this backup" in found["notes"][0]
+    path.write_text(
+        f"{later._replace(path=str(backup)).line()}\n"
+    )  # it was cut where it lies, and made to look like one
+    assert "rows are lost" in CliHome(backup).upulse("verify", code=1).out
+
+
 def found_by_doctor(home: CliHome, code: int = 0) -> dict[str, str]:
     (anchor,) = [
         one for one in home.upulse("doctor", "--json", code=code).json["findings"] if one["name"] == "anchor"
