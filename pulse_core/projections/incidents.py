@@ -46,7 +46,7 @@ from pulse_core.projections.incident import (
 )
 from pulse_core.projections.processes import ENDED_UNIT
 
-VERSION = 29
+VERSION = 30
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -339,13 +339,19 @@ class IncidentFold:
         del story.events[: len(gone)]
 
     def _ended(self, about: str, row: Event) -> None:
+        is_stop = row.kind == "process-stopped"
         if about == "process":
-            self.state.trials.pop(row.subject, None)
             self._forget_restarts(row.subject)
+            if is_stop:
+                self.state.wanted[row.subject] = row.moment.plus(int(decoded(row).get("expires_us", 0)))
+            else:
+                self.state.trials.pop(row.subject, None)
         if (story := self._current(about, row.subject)) and not story.over:
-            by = ENDED_UNIT if row.kind == "process-stopped" else ""
+            by = ENDED_UNIT if is_stop else ""
             wrong = int(decoded(row).get("wrong", 0)) if '"wrong"' in row.data else 0
             story.end(row.moment, why_unwatched(row) if about == "condition" else by, wrong)
+            if is_stop:
+                self._try(row.subject, row, story.evidence)
 
     # Processes: what is intended is no incident, unless it fails
 

@@ -35,6 +35,7 @@ from pulse_core.model.kinds import (
     ProcessDied,
     ProcessRestartRequested,
     ProcessStartRequested,
+    ProcessStopped,
     ProcessStopRequested,
     ProcessUp,
     RestartDelayed,
@@ -48,6 +49,7 @@ from pulse_core.model.payload import Payload
 from pulse_core.model.stored_data import damage_marker
 from pulse_core.ports.readers import EventQuery
 from pulse_core.projections.incidents import MOST, SLACK, IncidentFold, Incidents, after, dump, load
+from pulse_core.projections.processes import ENDED_UNIT
 from tests.events import SECOND, event
 from upulse_cli.views.incidents import lines, tree
 
@@ -321,6 +323,22 @@ def test_a_start_at_the_end_of_a_stop_that_fails_is_an_incident_from_that_end_on
     assert (one["evidence"], one["lasted_ms"]) == ("its start failed: no such program", 0.009)
     well = told_of(*rows, (end + 3, ACKED, f"#{len(rows)}"), (end + 5, UP, "web"))
     assert all(one["ended_by"] == "ada wanted it down" for one in well)
+
+
+@pytest.mark.parametrize("death", [NEVER, OWN, DIED], ids=["never started", "stopped", "died and stopped"])
+def test_a_start_of_an_inactive_unit_that_fails_is_an_incident_from_its_request_on(
+    death: ProcessDied,
+) -> None:
+    inactive = ((0, death, "web"), (1, ProcessStopped(evidence="unit is inactive", expires_us=HOUR), "web"))
+    start = (5, START, "web", PERSON)
+    *ended, one = told_of(*inactive, start, (6, RESTART, "restart-process:web"), (9, FAILED, "#4"))
+    assert (one["evidence"], one["ended"]) == ("its start failed: no such program", None)
+    assert one["began"] == iso(10**15 + 5)
+    assert [before["ended_by"] for before in ended] == [ENDED_UNIT] * (death is DIED)
+    *_, one = told_of(*inactive, (HOUR + 2, RESTART, "restart-process:web"), (HOUR + 9, FAILED, "#3"))
+    assert one["began"] == iso(10**15 + HOUR + 1), "the intent has ended"
+    well = told_of(*inactive, start, (6, RESTART, "restart-process:web"), (9, ACKED, "#4"), (9, UP, "web"))
+    assert all(one["ended"] for one in well)
 
 
 def test_what_healed_by_itself_or_by_a_person_was_not_helped() -> None:
