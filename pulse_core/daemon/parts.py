@@ -1,5 +1,6 @@
 """The parts of a daemon, whose implementations the wiring chooses, and the settings in force."""
 
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -67,7 +68,8 @@ class Parts:
     engine: the user's rules, folded in a process of their own; rules: those of the capabilities, folded in this one,
     outermost first; news: drafts that are recorded first; sweep: deletes unused files of the home; optional_watchers:
     those without which processes and the machine are kept alive all the same, so that safe mode may leave them out;
-    end_remains: ends what an earlier daemon has left running of an effect; notice_faults: why addresses take no notice.
+    end_remains: ends what an earlier daemon has left running of an effect; notice_faults: why addresses take no notice;
+    cpu: seconds of processor time of the loop's thread.
     """
 
     log: EventLog
@@ -94,3 +96,4 @@ class Parts:
     sweep: Sweep = nothing_to_sweep
     end_remains: Callable[[str], Awaitable[None]] = nothing_remains
     notice_faults: Callable[[], Sequence[str]] = tuple
+    cpu: Callable[[], float] = time.thread_time

@@ -1,6 +1,7 @@
 """The loop around every watcher: collect, store, conclude, wake, wait; a failing one is backed off alone."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -20,6 +21,9 @@ from pulse_core.watch.watcher_costs import Costs
 
 BACKOFF_MAX = 300.0
 """Most seconds between two samples of a watcher that fails, unless its interval is longer."""
+REST = 9.0
+"""A watcher that nobody nudges rests at least so many times as long as its last look took of the loop: whatever the settings
+say, and however much there is to look at, it takes at most a tenth of the loop from those that answer deaths."""
 
 
 class WatchLoop:
@@ -29,7 +33,8 @@ class WatchLoop:
     failed or hung, and broke (or else failed) when an engine's code is to blame for it;
     answered returns when a tick has seen the conclusions that are known now;
     pace returns how a watcher is slowed down: the factor on its interval, and the least seconds between two
-    samples whatever nudges it; supervise runs the loop of each registered watcher, which the others must outlive.
+    samples whatever nudges it; supervise runs the loop of each registered watcher, which the others must outlive;
+    cpu returns the seconds of processor time of the loop.
     """
 
     def __init__(
@@ -44,6 +49,7 @@ class WatchLoop:
         pace: Callable[[Watcher], tuple[float, float]] = lambda watcher: (1.0, 0.0),
         broke: Callable[[str, str], None] | None = None,
         supervise: Supervise = unsupervised,
+        cpu: Callable[[], float] = time.thread_time,
     ) -> None:
         self._own = tuple(watchers)
         self._enlisted: tuple[Watcher, ...] = ()
@@ -53,7 +59,7 @@ class WatchLoop:
         self.journal, self.vitals, self.clock = journal, vitals, clock
         self.wake, self.failed, self.answered = wake, failed, answered
         self.broke, self.supervise = broke or failed, supervise
-        self.costs = Costs()
+        self.costs = Costs(cpu)
         self._windows: dict[str, Window] = {}
 
     @property
@@ -143,7 +149,7 @@ class WatchLoop:
             stretch, gap = self.pace(watcher)
             if gap:
                 await asyncio.sleep(gap)
-            rest = max(0.0, rest * stretch - gap)
+            rest = max(0.0, rest * stretch - gap, REST * self.costs.last_of(watcher) - gap)
             if failures:
                 await asyncio.sleep(rest)  # one that fails is not hurried by nudges
             else:

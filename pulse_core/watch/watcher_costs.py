@@ -65,6 +65,11 @@ class Costs:
             cost.failures += failed
             cost.recent.append(WatchTiming(began, now() - began, spent))
 
+    def last_of(self, watcher: Watcher) -> float:
+        """Seconds of the loop's processor time that its newest look took."""
+        cost = self.of.get(watcher.name)
+        return cost.spent - cost.recent[-1].spent if cost and cost.recent else 0.0
+
     @contextmanager
     def count_tasks(self) -> Iterator[None]:
         """Charge tasks to the watcher that started them, directly or through another task."""

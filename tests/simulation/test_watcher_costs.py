@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 from tests.simulation.test_senses import Probe, broken
@@ -21,16 +22,28 @@ def test_every_watcher_is_told_with_its_times() -> None:
         await asyncio.sleep(95.5)
         assert [one["name"] for one in daemon.report()["watchers"]] == ["process-alive", "slow"]
         told = watcher(world, "slow")
-        assert (told["interval_s"], told["looks"], told["failures"]) == (
-            10,
-            10,
-            0,
-        )  # each look takes a second
+        assert (told["interval_s"], told["looks"], told["failures"]) == (10, 10, 0)  # a look takes 1 s
         assert (told["p50_ms"], told["p99_ms"]) == (1000, 1000)
         assert 95 < told["over_s"] < 96
         assert 0 < told["cpu"] < 0.01
 
     simulate(story, {}, watchers=(slow,))
+
+
+def test_who_takes_much_of_the_loop_looks_less_often_than_the_settings_say() -> None:
+    looks = list[float]()
+
+    async def story(world: World) -> None:
+        async def dear() -> None:
+            looks.append(asyncio.get_running_loop().time())
+            world.cpu += 0.5
+
+        world.watchers = (Probe("dear", dear, interval=1),)
+        await world.start()
+        await asyncio.sleep(60)
+        assert {round(late - early, 1) for early, late in pairwise(looks)} <= {4.0, 5.0}
+
+    simulate(story, {})
 
 
 def test_failures_are_counted() -> None:
