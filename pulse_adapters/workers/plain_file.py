@@ -95,7 +95,11 @@ def replacing(
             os.unlink(new, dir_fd=within)
         else:
             os.replace(new, path, src_dir_fd=within, dst_dir_fd=within)
-    except BaseException:
+    except BaseException as error:
+        if (
+            isinstance(error, OSError) and error.filename is None
+        ):  # the kernel names no file of a write or sync that fails
+            error.filename = str(path)
         os.unlink(new, dir_fd=within)
         raise
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.workers.plain_file import end_of_plain, open_plain, read_plain, replace_plain
+from pulse_adapters.workers.plain_file import end_of_plain, open_plain, read_plain, replace_plain, replacing
 from tests.special_files import bound_socket
 
 ROOT = Path(__file__).parents[3]
@@ -145,6 +145,22 @@ def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError):
         replace_plain(tmp_path, b"new")
     assert [one.name for one in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_file_that_the_disk_does_not_take_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with pytest.raises(OSError, match="No space") as refused:
+        write_to_full_disk(path)
+    assert refused.value.filename == str(path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def write_to_full_disk(path: Path) -> None:
+    with replacing(path) as file:
+        full = os.open("/dev/full", os.O_WRONLY)
+        os.dup2(full, file.fileno())
+        os.close(full)
+        file.write(b"x")
 
 
 def test_the_end_of_a_file_is_read_as_text_whatever_it_holds(tmp_path: Path) -> None:
