@@ -96,6 +96,12 @@ At = Annotated[
         "--at", metavar="TIME", help="A moment: 10m, 15:20, yesterday, monday, or in ISO 8601; else now."
     ),
 ]
+Since = Annotated[
+    str,
+    typer.Option(
+        "--since", metavar="TIME", help="From when on: 24h, 15:20, yesterday, monday, or in ISO 8601."
+    ),
+]
 Host = Annotated[str, typer.Option("--host", help="Address to listen on.")]
 Port = Annotated[int, typer.Option("--port", min=0, max=65_535, help="Port to listen on.")]
 TokenVariable = Annotated[

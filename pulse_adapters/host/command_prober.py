@@ -14,7 +14,7 @@ from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.text import one_line
 from pulse_core.ports.commands import CommandAnswer, CommandRequest
 from pulse_core.ports.host import ProcessId
-from pulse_core.ports.loops import finish_despite_cancel
+from pulse_core.ports.loops import TaskSet, finish_despite_cancel
 
 _SAID = 200
 """Characters of a command's last words that are told."""
@@ -28,23 +28,17 @@ class LocalCommandProber:
 
     def __init__(self, spawner: Spawner, owner: str) -> None:
         self._spawner, self._owner = spawner, owner
-        self._tasks: set[asyncio.Task[CommandAnswer]] = set()
+        self._tasks = TaskSet[CommandAnswer]()
         self._cleared: set[str] = set()
         self._marked = MarkedProcesses()
 
     def ask(self, command: CommandRequest) -> "asyncio.Future[CommandAnswer]":
         """Run it in a task."""
-        task = asyncio.create_task(self._result(command), name=command.whose)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
+        return self._tasks.begin(self._result(command), command.whose)
 
     async def close(self) -> None:
         """End all commands; their results are cancelled."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.close()
 
     async def _result(self, command: CommandRequest) -> CommandAnswer:
         try:

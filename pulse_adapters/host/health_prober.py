@@ -22,6 +22,7 @@ from pulse_core.model.shortages import shortage
 from pulse_core.ports.commands import CommandProber, CommandRequest
 from pulse_core.ports.health import HealthAnswer
 from pulse_core.ports.host import ProcessId
+from pulse_core.ports.loops import TaskSet
 from pulse_core.ports.prober import Prober, ProbeRequest, Trouble
 from pulse_core.settings.probes import is_status_in
 from pulse_core.settings.processes import ProcessSettings
@@ -40,23 +41,17 @@ class LocalHealthProber:
     def __init__(self, spawner: Spawner, prober: Prober, commands: CommandProber) -> None:
         self._spawner, self._prober, self._commands = spawner, prober, commands
         self._files = FileThreads()
-        self._tasks: set[asyncio.Task[HealthAnswer]] = set()
+        self._tasks = TaskSet[HealthAnswer]()
         self._ports = PortHolders()
         self._holders: dict[str, tuple[ProcessId, float]] = {}
 
     def ask(self, process: ProcessSettings, found: ProcessId | None) -> "asyncio.Future[HealthAnswer]":
         """Probe it in a task."""
-        task = asyncio.create_task(self._answer(process, found), name=f"probe {process.name}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
+        return self._tasks.begin(self._answer(process, found), f"probe {process.name}")
 
     async def close(self) -> None:
         """End all probes, and the commands that they run; their answers are cancelled."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.close()
 
     async def _answer(self, process: ProcessSettings, found: ProcessId | None) -> HealthAnswer:
         probes = {"http": self._http, "exec": self._exec, "unix": self._unix, "tcp": self._tcp}

@@ -4,7 +4,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -52,6 +52,27 @@ async def join_in_slices(pieces: Iterable[str]) -> str:
             size = 0
             await asyncio.sleep(0)
     return "".join(made)
+
+
+class TaskSet(Generic[T]):
+    """Tasks of one owner: each is forgotten when it has ended, and those that are left are cancelled at the end."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[T]] = set()
+
+    def begin(self, work: Coroutine[Any, Any, T], name: str) -> "asyncio.Task[T]":
+        """Run this in a task."""
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def close(self) -> None:
+        """Cancel them, and wait until they have ended."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def finish_despite_cancel(work: Coroutine[Any, Any, T]) -> T:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from pulse_core.model.text import one_line
-from upulse_cli.options import AsJson, At, HomeDir, completed_by, open_home
+from upulse_cli.options import AsJson, At, HomeDir, Since, completed_by, open_home
 from upulse_cli.output import draw, put, put_json, put_line, say
 
 
@@ -101,12 +101,7 @@ def events(
 
 
 def incidents(
-    since: Annotated[
-        str,
-        typer.Option(
-            "--since", metavar="TIME", help="From when on: 24h, 15:20, yesterday, monday, or in ISO 8601."
-        ),
-    ] = "24h",
+    since: Since = "24h",
     as_json: AsJson = False,
     home: HomeDir = None,
 ) -> None:

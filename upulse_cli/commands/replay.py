@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from upulse_cli.options import AsJson, HomeDir, group, open_home
+from upulse_cli.options import AsJson, HomeDir, Since, group, open_home
 from upulse_cli.output import draw, put, put_json, say
 
 if TYPE_CHECKING:
@@ -65,12 +65,7 @@ DIFFERS = 3
 
 
 def replay(
-    since: Annotated[
-        str,
-        typer.Option(
-            "--since", metavar="WHEN", help="From when on: 24h, 15:20, yesterday, monday, or in ISO 8601."
-        ),
-    ] = "24h",
+    since: Since = "24h",
     engine: Annotated[
         str,
         typer.Option(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from upulse_cli.options import AsJson, HomeDir, completed_by, open_home
+from upulse_cli.options import AsJson, HomeDir, Since, completed_by, open_home
 from upulse_cli.output import console, draw, put, put_json, say
 
 NAMES = (".pid", ".started", ".probe.failing")
@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 
 
 def profile(
-    since: Annotated[
-        str,
-        typer.Option(
-            "--since", metavar="TIME", help="Ticks from when on: 1h, 15:20, yesterday, or in ISO 8601."
-        ),
-    ] = "1h",
+    since: Since = "1h",
     as_json: AsJson = False,
     home: HomeDir = None,
 ) -> None:
@@ -59,12 +54,7 @@ def vitals(
             autocompletion=completed_by("vitals"),
         ),
     ] = None,
-    since: Annotated[
-        str,
-        typer.Option(
-            "--since", metavar="TIME", help="From when on: 1h, 15:20, yesterday, monday, or in ISO 8601."
-        ),
-    ] = "1h",
+    since: Since = "1h",
     as_json: AsJson = False,
     home: HomeDir = None,
 ) -> None:
