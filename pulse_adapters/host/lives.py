@@ -7,6 +7,7 @@ Of lives that the log does not know (the disk was full), and of those before the
 """
 
 import asyncio
+import os
 import signal
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
@@ -23,10 +24,17 @@ from pulse_adapters.host.marked_processes import (
     find_bearers,
 )
 from pulse_adapters.host.process_identity import start_sum
-from pulse_adapters.host.relays import Relays
 from pulse_adapters.host.spawner import Birthplace, ProcessEnded, Spawner
 from pulse_adapters.workers.environment import EFFECT_MARK
-from pulse_adapters.workers.proc import descendants, has_group, is_alive, read_stat, session_of, start_time_of
+from pulse_adapters.workers.proc import (
+    ProcStat,
+    descendants,
+    has_group,
+    is_alive,
+    read_stat,
+    session_of,
+    start_time_of,
+)
 from pulse_adapters.workers.process_tree import Chosen, any_of, end_chosen, in_tree, live_process_table
 from pulse_core.model.errors import PulseError
 from pulse_core.model.moment import US_PER_SECOND
@@ -40,6 +48,33 @@ MOMENT_S = 0.002
 
 _RELAYS = 20
 """Searches for those that hand over to a fork of themselves all the time, at most, once there was one."""
+
+
+class Relays:
+    """Kills the process group of each bearer of a life that is over, as soon as it is found: nobody forks out of that.
+
+    So those end, too, that hand over to a fork of themselves all the time, and are gone before a signal arrives.
+
+    killed: those found. A group is killed in the life's own session, or in one that the bearer itself leads.
+    """
+
+    def __init__(self, life: Life | None) -> None:
+        self._life = life
+        self.killed: set[ProcessId] = set()
+
+    def kill(self, seen: ProcStat, bearer: Bearer) -> None:
+        """Kill the group of a process that was just read, if it bears the mark of the life and is younger."""
+        life = self._life
+        if life is None or bearer.effect != life.effect or seen.started < life.found.started:
+            return
+        if seen.session not in (life.found.pid, seen.pid) or seen.group in (0, 1, os.getpgrp()):
+            return
+        leader = read_stat(life.found.pid)
+        if leader and leader.alive:  # it lives, or its number was given to somebody else
+            return
+        self.killed.add(seen.found)
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(seen.group, signal.SIGKILL)
 
 
 class Lives:

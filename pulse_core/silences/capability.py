@@ -3,8 +3,8 @@
 from pulse_core.capability import Capability, SurvivalRule
 from pulse_core.silences.admission import check_silence
 from pulse_core.silences.events import SilenceAdded, SilenceRemoved
+from pulse_core.silences.listing import silence_report
 from pulse_core.silences.projection import SILENCES
-from pulse_core.silences.report import silence_report
 from pulse_core.silences.rule import silence, silences_in_force, silences_without_effect
 from pulse_core.silences.settings import WINDOWS
 
