@@ -33,11 +33,11 @@ async def remind_of_guidance(prev: Snapshot, curr: Snapshot, inner: Inner) -> Ve
     for root, project in watched.items():
         if project.pending_id is None:
             continue
-        if (left := longest - max(0, curr.now.at - project.pending_since)) > 0:
-            verdict = verdict.after_wait(left)
+        if (waits := max(0, curr.now.at - project.pending_since)) < longest:
+            verdict = verdict.after_wait(longest - waits)
             continue
-        where, ago = f"{' and '.join(project.pending)} in {root}/.pulse", duration_text(longest)
-        news[project.pending_id] = f"{where} changed {ago} ago, and no agent has acknowledged it"
+        where, ago = f"{' and '.join(project.pending)} in {root}/.pulse", duration_text(waits)
+        news[project.pending_id] = f"{where} was seen changed {ago} ago, and no agent has acknowledged it"
     roots = {change.id: root[-100:] for root, project in watched.items() for change in project.recent}
     title = "guidance of {} not acknowledged"
     over = "it is acknowledged, was changed again, or is watched no more"

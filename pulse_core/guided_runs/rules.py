@@ -66,7 +66,7 @@ async def hold_unguided_runs(prev: Snapshot, curr: Snapshot, inner: Inner) -> Ve
                 verdict = verdict.after_wait(min(left, settings.after))
                 continue
             files = " and ".join(project.pending)
-            why = f"{files} in {root}/.pulse {UNACKNOWLEDGED} {duration_text(settings.after)}"
+            why = f"{files} in {root}/.pulse {UNACKNOWLEDGED} {duration_text(waited)}"
             verdict = verdict.plus(_effect(settings.then, run, of, why))
             break
     return verdict
