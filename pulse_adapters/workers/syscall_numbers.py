@@ -148,7 +148,8 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "name_to_handle_at": (303, 264),
     "open_by_handle_at": (304, 265),
     "fanotify_init": (300, 262),
-    # What all programs of a user have only so many of, and what waits for all disks.
+    # What all programs of a user or of the machine have only so many of, and what waits for all disks.
+    "io_setup": (206, 0),
     "inotify_init": (253, None),
     "inotify_init1": (294, 26),
     "timer_create": (222, 107),

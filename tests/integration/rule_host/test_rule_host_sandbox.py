@@ -79,6 +79,7 @@ ACTS = {
     "flags of a file": "fcntl.ioctl(os.open(os.__file__, os.O_RDONLY), 0x40086602, bytes(8))",
     "watches on files": "syscall(NUMBERS['inotify_init1'], 0)",
     "timers that signal": "libc('timer_create', 0, None, ctypes.create_string_buffer(8))",
+    "asynchronous reads, which are counted for all": "syscall(NUMBERS['io_setup'], 1, ctypes.byref(ctypes.c_ulong()))",
     "memory in files without a name": "os.memfd_create('x')",
     "a wait for all disks": "1 / (syscall(NUMBERS['sync']) is not None)",
     "a wait for a disk": "syscall(NUMBERS['syncfs'], os.open(os.__file__, os.O_RDONLY))",
