@@ -22,6 +22,7 @@ from pulse_adapters.workers.proc import (
     uid_of,
 )
 from pulse_core.ports.host import ProcessId
+from pulse_core.ports.loops import finish_despite_cancel
 
 SETTLED = TICKS_PER_SECOND // 4
 """Clock ticks after which a process that shows no environment has none: who is just being executed shows none either."""
@@ -127,6 +128,7 @@ class MarkedProcesses:
         """Who was gone at the last search before it could be read, and each bearer that was: it may have forked."""
         self.pids: Collection[int] = ()
         """Those of all processes at the last search."""
+        self._searches, self._searching = 0, asyncio.Lock()
 
     def search(self, begun: Callable[[ProcStat, Bearer], None] = lambda seen, bearer: None) -> None:
         """Look for new processes; begun: is told of each bearer among them at once, while it is surely there."""
@@ -178,6 +180,21 @@ class MarkedProcesses:
                 await asyncio.sleep(pause)
             self.search(begun)
         return is_found()
+
+    async def finds_beside(self, is_found: Callable[[], bool]) -> bool:
+        """As `finds`, after searches in a thread, each of which is for all who wait for one: for what may come in crowds."""
+        for pause in (0.0, *PAUSES_S):
+            await asyncio.sleep(pause)
+            begun = self._searches
+            async with self._searching:
+                if self._searches == begun:
+                    self._searches += 1
+                    await finish_despite_cancel(asyncio.to_thread(self.search))
+                if is_found():
+                    return True
+                if not (self.unsure or self.lost or (self.hanging and not pause)):
+                    return False
+        return False
 
     def bearers(self) -> Iterator[Bearer]:
         """Those that were alive at the last search."""
@@ -250,6 +267,5 @@ async def find_bearers(
             if effect in ("", one.effect) and which(one) and (anybody or uid_of(one.found.pid) == os.getuid())
         ]
 
-    await asyncio.to_thread(marked.search)
-    await marked.finds(lambda: bool(found()))
+    await marked.finds_beside(lambda: bool(found()))
     return tuple(sorted(found(), key=lambda one: (session_of(one.pid) != one.pid, one.started, one.pid)))

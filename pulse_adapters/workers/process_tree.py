@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
@@ -40,6 +41,33 @@ def live_process_table() -> Table:
     return {one.pid: one for one in live_processes()}
 
 
+class SharedTable:
+    """The process table, which takes milliseconds: read once for all who wait for it, in threads.
+
+    Whoever asks gets one of which the reading began afterwards, so that what it shows as gone was gone by then.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._begun = threading.Lock(), 0
+        self._table: Table | None = None
+
+    def asked(self) -> Callable[[], Table]:
+        """What is to be called in a thread for a table that is newer than this moment."""
+        begun = self._begun
+
+        def read() -> Table:
+            with self._lock:
+                if self._table is None or self._begun == begun:
+                    self._begun, self._table = self._begun + 1, None
+                    self._table = live_process_table()
+                return self._table
+
+        return read
+
+
+SHARED = SharedTable()
+
+
 class TreeKiller:
     """Kills the chosen processes, their descendants, and those started meanwhile, round by round.
 
@@ -52,9 +80,8 @@ class TreeKiller:
         self.known: set[ProcessId] = set()
         self.denied: set[ProcessId] = set()
 
-    def round(self) -> list[ProcStat]:
-        """Kill those that are alive; returns them."""
-        now = live_process_table()
+    def round(self, now: Table) -> list[ProcStat]:
+        """Kill those that are alive in this table; returns them."""
         found = {pid for pid in self._chosen(now) if pid in now and pid > 1}  # all descends from the first
         found |= {one.pid for one in now.values() if one.found in self.known}
         left = [now[pid] for pid in descendants(found, now)]
@@ -74,7 +101,7 @@ def kill_processes(chosen: Chosen, patience: float = PATIENCE) -> bool:
     until = time.monotonic() + patience
     killer, quiet = TreeKiller(chosen), 0
     while quiet < SURE:
-        left = killer.round()
+        left = killer.round(live_process_table())
         quiet = 0 if left else quiet + 1
         if left and time.monotonic() > until:
             return False
@@ -105,7 +132,9 @@ async def end_chosen(chosen: Chosen, groups: Collection[int] = (), sure: int = S
     killer, quiet = TreeKiller(chosen, groups), 0
     for rounds in count(1):
         killed = set(killer.known)
-        left = [one.found for one in killer.round() if one.state != "D" or one.found not in killed]
+        # On the loop, each of many trees that end at once would hold up all else for as long as its own search.
+        now = await asyncio.to_thread(SHARED.asked())
+        left = [one.found for one in killer.round(now) if one.state != "D" or one.found not in killed]
         quiet = quiet + 1 if killer.denied.issuperset(left) else 0
         if quiet == sure:
             break

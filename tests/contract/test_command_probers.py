@@ -2,12 +2,14 @@
 
 import asyncio
 import os
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from pulse_adapters.host.command_prober import LocalCommandProber
+from pulse_adapters.host.marked_processes import MarkedProcesses
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.memory.commands import MemoryCommands
 from pulse_core.ports.commands import CommandAnswer, CommandProber, CommandRequest
@@ -65,4 +67,25 @@ async def test_a_command_of_a_prober_that_ends_is_ended(tmp_path: Path) -> None:
     await prober.close()
     assert coming.cancelled()
     assert not spawner.running
+    spawner.close()
+
+
+async def test_commands_that_end_at_once_are_looked_after_together_and_beside_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spawner = Spawner()
+    prober = LocalCommandProber(spawner, str(tmp_path))
+    requests = [CommandRequest(f"check:{number}", ["true"], 60_000_000) for number in range(20)]
+    await asyncio.gather(*map(prober.ask, requests))  # looks for what an earlier one has left, too
+    search, searches = MarkedProcesses.search, list[int]()
+
+    def noted(self: MarkedProcesses) -> None:
+        searches.append(threading.get_ident())
+        search(self)
+
+    monkeypatch.setattr(MarkedProcesses, "search", noted)
+    assert all(answer.ok for answer in await asyncio.gather(*map(prober.ask, requests)))
+    assert searches
+    assert threading.get_ident() not in searches
+    await prober.close()
     spawner.close()

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+import threading
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
@@ -21,7 +22,15 @@ import pytest
 from pulse_adapters.host import outputs
 from pulse_adapters.host.spawner import CommandTimedOut, Spawner, launch
 from pulse_adapters.workers import process_tree
-from pulse_adapters.workers.proc import command_line, has_marker, is_alive, live_processes, read_stat, send
+from pulse_adapters.workers.proc import (
+    ProcStat,
+    command_line,
+    has_marker,
+    is_alive,
+    live_processes,
+    read_stat,
+    send,
+)
 from pulse_adapters.workers.spawn import ProcessAttributes, ProcessUser
 from pulse_core.model.errors import NotStartable, PulseError
 from pulse_core.ports.host import ProcessId
@@ -119,11 +128,37 @@ async def test_a_kill_that_finds_no_descriptor_is_tried_again(
 
     monkeypatch.setattr(process_tree, "send", full)
     killer = process_tree.TreeKiller(lambda now: [found.pid])
-    assert [one.found for one in killer.round()] == [found]
+    assert [one.found for one in killer.round(process_tree.live_process_table())] == [found]
     assert (killer.denied, is_alive(found)) == (set(), True)
-    killer.round()
+    killer.round(process_tree.live_process_table())
     await until(lambda: not is_alive(found))
     assert tries == [found, found]
+
+
+async def test_trees_that_end_at_once_are_searched_for_together_and_beside_the_loop(
+    spawner: Spawner, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roots = [await spawner.start(["sleep", "1000"], output=log) for _ in range(20)]
+    searches = list[int]()
+
+    def search() -> list[ProcStat]:
+        searches.append(threading.get_ident())
+        return live_processes()
+
+    monkeypatch.setattr(process_tree, "live_processes", search)
+    await asyncio.gather(*map(process_tree.end_tree, roots))
+    assert not any(map(is_alive, roots))
+    assert len(searches) <= len(roots), "each needs two"
+    assert threading.get_ident() not in searches
+
+
+def test_what_is_searched_together_was_asked_for_before() -> None:
+    shared = process_tree.SharedTable()
+    first, second = shared.asked(), shared.asked()
+    table = first()
+    later = shared.asked()
+    assert second() is table
+    assert later() is not table
 
 
 async def test_only_what_is_younger_is_asked_for_its_mark(
