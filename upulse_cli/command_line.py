@@ -167,5 +167,6 @@ def fill_closed_streams() -> None:
 def show_what_has_no_place() -> None:
     """Write a character that the terminal's encoding does not have as `\\u2026`, instead of failing at it."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+        # In the locale C Python lets bytes through that are no text, and fails at all else.
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
             stream.reconfigure(errors="backslashreplace")

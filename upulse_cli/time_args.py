@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from datetime import time as clock
 
 from pulse_core.model.durations import duration_text, parse_duration
+from pulse_core.model.moment import on_local_clock
 from pulse_core.ports.readers import EventQuery
 
 US = 1_000_000
@@ -99,7 +100,7 @@ def local(at: str | None, *, date: bool = False, named: bool = False) -> str:
     """
     if not at:
         return "-"
-    then, now = datetime.fromisoformat(at).astimezone(), datetime.now().astimezone()
+    then, now = on_local_clock(datetime.fromisoformat(at)), on_local_clock(datetime.now(UTC))
     today = then.date() == now.date()
     words = then.strftime("%H:%M:%S" if today and not date else "%Y-%m-%d %H:%M:%S")
     return f"{words} {_zone_name(then)}" if named or then.utcoffset() != now.utcoffset() else words
@@ -107,7 +108,7 @@ def local(at: str | None, *, date: bool = False, named: bool = False) -> str:
 
 def zone() -> str:
     """The name of the zone that `local` times are of, as `CET` or `UTC+03`, unless they name another one."""
-    return _zone_name(datetime.now().astimezone())
+    return _zone_name(on_local_clock(datetime.now(UTC)))
 
 
 def _zone_name(then: datetime) -> str:

@@ -34,9 +34,18 @@ class Moment(NamedTuple):
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+def on_local_clock(then: datetime) -> datetime:
+    """The same time on this machine's clock; in UTC where `TZ` has an offset of a day or more, which Python lacks."""
+    try:
+        return then.astimezone()
+    except ValueError:
+        return then.astimezone(UTC)
+
+
 def local_text(at: int) -> str:
     """UTC microseconds in words for people, on this machine's clock: `2026-01-31 09:15:00 CET`."""
-    return datetime.fromtimestamp(at / US_PER_SECOND, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
+    then = datetime.fromtimestamp(at / US_PER_SECOND, UTC)
+    return on_local_clock(then).strftime("%Y-%m-%d %H:%M:%S %Z")
 
 
 def utc_text(at: int) -> str:

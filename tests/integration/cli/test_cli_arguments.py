@@ -145,6 +145,15 @@ def test_no_locale_and_no_byte_makes_a_traceback(quiet: CliHome) -> None:
     assert code == 0, said
     code, said = called(quiet.path, "silence", "list", **ascii_alone)
     assert (code, b"caf\\xe9:*" in said) == (0, True)
+    without = {name: value for name, value in ascii_alone.items() if name != "PYTHONIOENCODING"}
+    code, said = called(quiet.path, "silence", "list", **without)
+    assert (code, b"caf\\xe9:*" in said) == (0, True)
+
+
+@pytest.mark.parametrize("zone", ["XXX+24", "XXX-167:59:59"])
+def test_a_zone_that_python_does_not_have_is_shown_as_utc(quiet: CliHome, zone: str) -> None:
+    code, said = called(quiet.path, "events", TZ=zone)
+    assert (code, b"times in UTC" in said) == (0, True), said
 
 
 def test_a_home_whose_path_is_no_text_is_refused(
