@@ -218,7 +218,7 @@ def _died(
             f"{evidence}; it ended {describe_span(last_seen, look.now.at)}, while {look.unwatched_while}"
         )
     if words := _whose_end(look, is_ended, dead in look.killed):
-        evidence = f"{evidence}; {words}"
+        evidence = f"{evidence.replace(DIED, 'died') if is_ended else evidence}; {words}"
     is_over = not look.process.autostart and look.history.boot != look.now.boot  # a reboot ends it for good
     # Who is up again after a time in which nobody looked may have died before somebody started it.
     is_told = look.sight.intended and not (last_seen and look.sight.found)

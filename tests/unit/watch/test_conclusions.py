@@ -272,6 +272,9 @@ def test_who_wanted_a_death_is_part_of_what_is_told_of_it() -> None:
     assert told("exited with status 3", ended=[OLD]).endswith("; Pulse ended it to restart it")
     assert told(term, stopped, ended=[OLD]) == f"{term}; Pulse ended it, as ada wanted it down"
     assert told(term, stopped) == f"{term}; ada wanted it down"
+    # No child of this daemon, as after its restart: nobody says how it ended.
+    assert told("", stopped, ended=[OLD]) == "died; Pulse ended it, as ada wanted it down"
+    assert told("", stopped) == "died, and how is not known; ada wanted it down"
 
 
 def test_a_death_while_no_daemon_ran_says_between_when() -> None:
