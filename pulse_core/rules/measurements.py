@@ -165,9 +165,12 @@ def usage_gauges(process: ProcessSettings, said: Mapping[str, Json], gone: str =
 
 
 def is_too_early(gauge: Gauge, process: ProcessSettings, state: State, now: Moment) -> bool:
-    """Whether what this process takes does not end its condition yet: it takes little, and still has time to come up."""
-    up = state.processes[process.name].up
-    is_new = up is None or now.since(up) < min(process.start_grace, process.for_)
+    """Whether what this process takes does not end its condition yet: it takes little, since it is being ended for a
+    restart, or still has time to come up."""
+    up, restarting = state.processes[process.name].up, state.processes.restarting.values()
+    is_new = (
+        up is None or process.name in restarting or now.since(up) < min(process.start_grace, process.for_)
+    )
     return is_new and gauge.name in state.conditions.raised and not gauge.is_over(gauge.bound.clear)
 
 

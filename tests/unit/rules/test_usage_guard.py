@@ -342,6 +342,7 @@ def test_what_a_start_takes_before_it_has_come_up_does_not_end_the_condition(
     assert not is_early(0.1)  # it has been up for an hour
     if by_pulse:
         story.tick()
+        assert is_early(0)  # as one that is being ended, and not known to be dead yet
         restarted(story)
     else:
         story.event(ProcessDied(pid=7, evidence="was killed", healthy=True), "agent")
