@@ -837,7 +837,7 @@ TABLE: tuple[Breakage, ...] = (
     ),
     Breakage(
         "ends as soon as it starts, until a person mends it",
-        process("victim", argv("sh", "DIR/program"), HASTY),
+        process("victim", argv("sh", "DIR/program"), 'exec = ["grep", "-q", "exec", "DIR/program"]', HASTY),
         mended,
         Truth(
             UP,
