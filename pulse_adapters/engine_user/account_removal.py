@@ -40,9 +40,9 @@ for key in map(str.split, open("/proc/keys")):
 """Becomes a user, who may not be able to read Python, and has the kernel forget the keys that its next user could read."""
 
 
-def has_account(home: Path) -> bool:
-    """Whether a user was recorded for this home."""
-    return recorded_name(home) is not None
+def has_leftovers(home: Path, base: Path = BASE) -> bool:
+    """Whether a user was recorded for this home, or code lies there that one could read."""
+    return recorded_name(home) is not None or os.path.lexists(layout_path(home, base))
 
 
 def remove_account(home: Path, base: Path = BASE) -> Iterator[str]:
@@ -50,11 +50,12 @@ def remove_account(home: Path, base: Path = BASE) -> Iterator[str]:
 
     A user that the settings name stays. That which homes shared before goes with the last of them.
     """
-    name = recorded_name(home)
+    name, laid_out = recorded_name(home), layout_path(home, base)
     account = find_account(name) if name else None
     if account:
         _end_processes(account)
-    if not remove_tree(laid_out := layout_path(home, base)):
+    is_laid_out = os.path.lexists(laid_out)
+    if not remove_tree(laid_out):
         raise NoAccount(f"{laid_out} can't be emptied; try again")
     remove_left_over()
     with suppress(OSError):
@@ -62,6 +63,8 @@ def remove_account(home: Path, base: Path = BASE) -> Iterator[str]:
     if name:
         _remove(name, account)
         yield f"Removed the user {name}."
+    elif is_laid_out:
+        yield f"Removed {laid_out}."
     shared = find_account(SHARED)
     if shared and is_ours(SHARED) and not base.exists():
         _end_processes(shared)

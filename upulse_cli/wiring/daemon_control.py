@@ -129,13 +129,13 @@ def become_daemon(home: HomeLayout, *options: str) -> None:
 
 def uninstall_daemon(home: HomeLayout) -> Iterator[str]:
     """Take the daemon's unit from systemd, and what root made for the engine from the machine; what was done."""
-    from pulse_adapters.engine_user.account_removal import has_account, remove_account
+    from pulse_adapters.engine_user.account_removal import has_leftovers, remove_account
 
     is_root = os.geteuid() == 0
-    with_user = is_root and has_account(home.path)
-    if installed(home.path) or not with_user:
+    is_more = is_root and has_leftovers(home.path)  # also of an uninstall that was broken off
+    if installed(home.path) or not is_more:
         yield f"Removed {uninstall(home.path).path}."
-    if with_user:
+    if is_more:
         demand_free(home)  # a daemon in the background would miss its engine's user
     end_hosts_left_over(home.path)
     if is_root:

@@ -32,7 +32,7 @@ from pulse_adapters.engine_user.account_setup import (
     make_account,
     set_up_account,
 )
-from pulse_adapters.engine_user.layout import EngineUserLayout
+from pulse_adapters.engine_user.layout import EngineUserLayout, layout_path
 from pulse_adapters.ipc.lock import HomeLock
 from pulse_adapters.sandbox import scratch_folder
 from pulse_adapters.workers import process_tree
@@ -317,7 +317,8 @@ def test_an_older_home_leaves_the_shared_user_which_goes_with_its_last_home(
         assert list(remove_account(one, machine / "base")) == [f"Removed the user {own.name}."]
         assert find_account(shared.name) == shared
         words = f"Removed the user {shared.name}, which no home uses any more."
-        assert list(remove_account(other, machine / "base")) == [words]
+        removed = f"Removed {layout_path(other, machine / 'base')}."
+        assert list(remove_account(other, machine / "base")) == [removed, words]
         assert find_account(shared.name) is None
         subprocess.run(["useradd", "--system", shared.name], check=True, timeout=60)  # for who takes it away
 
@@ -371,3 +372,19 @@ def test_where_systemd_does_not_run_the_machine_an_uninstall_removes_the_user(
         list(uninstall_daemon(one))
     assert find_account(account.name) == account
     assert list(uninstall_daemon(one)) == [f"Removed the user {account.name}."]
+
+
+@ROOT_ALONE
+def test_an_uninstall_that_was_broken_off_is_finished_by_the_next_one(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pulse_adapters.systemd.manager._SYSTEM", machine / "units")
+    one = HomeLayout(home(machine))
+    (one.path / "run").mkdir(mode=0o700)
+    laid_out = layout_path(one.path)
+    laid_out.mkdir(parents=True)  # its unit is gone, and no user was recorded
+    try:
+        assert list(uninstall_daemon(one)) == [f"Removed {laid_out}."]
+        assert not laid_out.exists()
+    finally:
+        shutil.rmtree(laid_out, ignore_errors=True)
