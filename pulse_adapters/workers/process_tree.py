@@ -23,6 +23,7 @@ from pulse_adapters.workers.proc import (
 )
 from pulse_core.model.backoff import Backoff
 from pulse_core.ports.host import ProcessId
+from pulse_core.ports.loops import finish_despite_cancel
 
 PATIENCE = 2.0
 """Seconds after which what is not dead is left: it sleeps uninterruptibly, or belongs to somebody else."""
@@ -95,6 +96,10 @@ class TreeKiller:
                     self.denied.add(one.found)
         return left
 
+    def search(self, asked: Callable[[], Table]) -> list[ProcStat]:
+        """A round, with the table that was asked for."""
+        return self.round(asked())
+
 
 def kill_processes(chosen: Chosen, patience: float = PATIENCE) -> bool:
     """Kill the chosen processes with all that comes out of them; whether nothing is left. Blocks: for threads."""
@@ -115,26 +120,34 @@ async def end_tree(root: ProcessId, mark: str = "") -> tuple[ProcessId, ...]:
 
     Returns those that this user may not signal.
     """
-    return await end_chosen(in_tree(root, mark), {root.pid} - {os.getpgrp()}, SURE if mark else 1)
+    return await end_chosen(
+        in_tree(root, mark), {root.pid} - {os.getpgrp()}, SURE if mark else 1, beside=True
+    )
 
 
 async def end_trees(roots: Collection[ProcessId]) -> tuple[ProcessId, ...]:
     """As `end_tree` for each of these, without marks, in one search for all."""
-    return await end_chosen(in_trees(roots), {one.pid for one in roots} - {os.getpgrp()}, sure=1)
+    return await end_chosen(in_trees(roots), {one.pid for one in roots} - {os.getpgrp()}, sure=1, beside=True)
 
 
-async def end_chosen(chosen: Chosen, groups: Collection[int] = (), sure: int = SURE) -> tuple[ProcessId, ...]:
+async def end_chosen(
+    chosen: Chosen, groups: Collection[int] = (), sure: int = SURE, beside: bool = False
+) -> tuple[ProcessId, ...]:
     """Kill the chosen processes with all that comes out of them, until `sure` searches in a row find none.
 
     Returns those that this user may not signal. A process in uninterruptible sleep with SIGKILL pending counts
-    as ended: it will never run another instruction of its own.
+    as ended: it will never run another instruction of its own. beside: the choice may be made in a thread, too.
     """
     killer, quiet = TreeKiller(chosen, groups), 0
     for rounds in count(1):
         killed = set(killer.known)
         # On the loop, each of many trees that end at once would hold up all else for as long as its own search.
-        now = await asyncio.to_thread(SHARED.asked())
-        left = [one.found for one in killer.round(now) if one.state != "D" or one.found not in killed]
+        asked = SHARED.asked()
+        if beside:
+            found = await finish_despite_cancel(asyncio.to_thread(killer.search, asked))
+        else:
+            found = killer.round(await asyncio.to_thread(asked))
+        left = [one.found for one in found if one.state != "D" or one.found not in killed]
         quiet = quiet + 1 if killer.denied.issuperset(left) else 0
         if quiet == sure:
             break

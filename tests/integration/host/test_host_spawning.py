@@ -30,6 +30,7 @@ from pulse_adapters.workers.proc import (
     live_processes,
     read_stat,
     send,
+    with_marker,
 )
 from pulse_adapters.workers.spawn import ProcessAttributes, ProcessUser
 from pulse_core.model.errors import NotStartable, PulseError
@@ -145,11 +146,18 @@ async def test_trees_that_end_at_once_are_searched_for_together_and_beside_the_l
         searches.append(threading.get_ident())
         return live_processes()
 
+    def read(pids: Collection[int], marker: str, variable: str) -> list[int]:
+        readers.add(threading.get_ident())
+        return with_marker(pids, marker, variable)
+
+    readers = set[int]()
     monkeypatch.setattr(process_tree, "live_processes", search)
-    await asyncio.gather(*map(process_tree.end_tree, roots))
+    monkeypatch.setattr(process_tree, "with_marker", read)
+    await asyncio.gather(*(process_tree.end_tree(root, f"PULSE_EFFECT={root.pid}") for root in roots))
     assert not any(map(is_alive, roots))
-    assert len(searches) <= len(roots), "each needs two"
-    assert threading.get_ident() not in searches
+    assert len(searches) <= 2 * len(roots), "each needs three"
+    assert readers
+    assert threading.get_ident() not in readers.union(searches)
 
 
 def test_what_is_searched_together_was_asked_for_before() -> None:
