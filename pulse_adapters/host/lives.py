@@ -37,6 +37,7 @@ from pulse_adapters.workers.proc import (
 )
 from pulse_adapters.workers.process_tree import Chosen, any_of, end_chosen, in_tree, live_process_table
 from pulse_core.model.errors import PulseError
+from pulse_core.model.memo import Memo
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.ports.host import Life, ProcessId
 from pulse_core.ports.loops import finish_despite_cancel
@@ -83,6 +84,9 @@ class Lives:
     recorded: the lives that the log knows, by name; groups: those of this home, where there are any; mains: who is known to
     stand for each process; begun: the names of what is being started, by the effects that the log says do it; guarded: what
     the settings say; marks: by which its processes are known wherever it lies, by the path alone if they are not given.
+
+    What is recorded, and the settings, are replaced and never changed: a start asks some twenty times for a last life, and
+    where many are started at once nothing may be computed of all for each of them.
     """
 
     def __init__(
@@ -99,7 +103,8 @@ class Lives:
         self.spawner, self._home, self._recorded, self._groups = spawner, home, recorded, groups
         self._mains, self.begun, self._guarded = mains, begun, guarded
         self.home_marks = marks or HomeMarks(home)
-        self._begun: dict[str, Life] = {}  # they may not be recorded yet
+        self._begun: Mapping[str, Life] = {}  # they may not be recorded yet; replaced, and never changed
+        self._lives_of, self._unguarded_of = Memo(_by_first_names), Memo(_unguarded)
         self._resumed: set[str] = set()
         self._marked = MarkedProcesses()
         self._grouped: tuple[Bearer, ...] | None = None
@@ -114,7 +119,7 @@ class Lives:
 
     def begin(self, name: str, life: Life) -> None:
         """Remember a life that has just begun."""
-        self._begun[name] = life
+        self._begun = {**self._begun, name: life}
         if self._groups:  # a moment later: its thread would hold up the record of what has begun
             asyncio.get_running_loop().call_later(MOMENT_S, self._begin_group, name, life)
 
@@ -160,8 +165,7 @@ class Lives:
         One that was, and is dead, is the new name of what lives: it may have been called so before.
         """
         guarded = self._guarded()
-        names = {one.name for one in guarded}
-        olds = [name for name, life in lives.items() if name not in names and life.settings] if names else []
+        olds = list(self._unguarded_of(guarded, lives))
         if not olds:
             return {}
         mains, renames = self._mains(), dict[str, str]()
@@ -183,15 +187,9 @@ class Lives:
         return renames
 
     def _by_first_names(self) -> Mapping[str, Life]:
-        recorded = self._recorded()
-        owners = {life.effect: name for name, life in recorded.items()}
-        missed = {  # the disk was full
-            name: life
-            for name, life in (self._groups.earlier() if self._groups else {}).items()
-            if name not in recorded or life.found.started > recorded[name].found.started
-        }
-        others = {**missed, **self._begun}.items()
-        return {**recorded, **{name: life for name, life in others if owners.get(life.effect, name) == name}}
+        return self._lives_of(
+            self._recorded(), self._groups.earlier() if self._groups else _NONE, self._begun
+        )
 
     def members(self, name: str) -> tuple[ProcessId, ...]:
         """Those of the last life of this process that are in its control group; none where there is none."""
@@ -321,7 +319,7 @@ class Lives:
     async def _end_others_than_last(self, name: str) -> tuple[ProcessId, ...]:
         """Kill what `leftovers` says of a process for which nobody stands, as of the last search."""
         mains: Mapping[str, ProcessId | None] = {**self._mains(), name: None}
-        left, last = self._left(mains).get(name, ()), self.last(name)
+        left, last = self._left(mains, name).get(name, ()), self.last(name)
         if self._groups:
             for effect in {one.effect for one in left} - {last.effect if last else ""}:
                 await finish_despite_cancel(asyncio.to_thread(self._groups.end, effect))
@@ -420,17 +418,25 @@ class Lives:
                 found[name] = list(dict.fromkeys((life.found, *found.get(name, ()))))
         return {name: tuple(left) for name, left in found.items()}
 
-    def _left(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, list[Bearer]]:
+    def _left(
+        self, mains: Mapping[str, ProcessId | None], only: str | None = None
+    ) -> Mapping[str, list[Bearer]]:
+        """As of the last search. only: the one process that it is asked about, for which nobody stands; else all."""
         renames = self._renames(lives := self._by_first_names())
         names = {**{name: name for name in mains}, **renames}
         grouped = self._in_groups() if self._grouped is None else self._grouped
         known = {one.found: one for one in (*self._marked.bearers(), *grouped)}
         marked = {one.found: self.home_marks.name_of(one) for one in known.values()}
-        bearers = [
-            one for one in known.values() if names.get(marked[one.found]) in mains and is_alive(one.found)
-        ]
-        # A life is of the process that its main one stands for, whatever that was called when it began.
         lasts = _by_new_names(lives, renames)
+        found = [one for one in known.values() if names.get(marked[one.found]) in mains]
+        if (
+            only is not None
+        ):  # it has to do with who bears its name, or an effect of one of those: each look costs time
+            its = {one.effect for one in found if names[marked[one.found]] == only}
+            its |= {lasts[only].effect} if only in lasts else set()
+            found = [one for one in found if one.effect in its]
+        bearers = [one for one in found if is_alive(one.found)]
+        # A life is of the process that its main one stands for, whatever that was called when it began.
         effects = {one.found: one.effect for one in bearers}
         owners = {life.effect: name for name, life in lasts.items() if name in mains}
         owners |= {effects[main]: name for name, main in mains.items() if main in effects}
@@ -464,6 +470,31 @@ class Lives:
         return not is_later or self._is_in_group(one.effect, one.found.pid)
 
 
+_NONE: Mapping[str, Life] = {}
+
+
+def _by_first_names(
+    recorded: Mapping[str, Life], earlier: Mapping[str, Life], begun: Mapping[str, Life]
+) -> Mapping[str, Life]:
+    """The last life of each process by the name under which it began: what the log says, and what it may miss."""
+    owners = {life.effect: name for name, life in recorded.items()}
+    missed = {  # the disk was full
+        name: life
+        for name, life in earlier.items()
+        if name not in recorded or life.found.started > recorded[name].found.started
+    }
+    others = {**missed, **begun}.items()
+    return {**recorded, **{name: life for name, life in others if owners.get(life.effect, name) == name}}
+
+
+def _unguarded(guarded: Sequence[ProcessSettings], lives: Mapping[str, Life]) -> Sequence[str]:
+    """The names of lives that are no longer in the settings, if these guard anything at all."""
+    names = {one.name for one in guarded}
+    return [name for name, life in lives.items() if name not in names and life.settings] if names else []
+
+
 def _by_new_names(lives: Mapping[str, Life], renames: Mapping[str, str]) -> Mapping[str, Life]:
+    if not renames:
+        return lives
     kept = {name: life for name, life in lives.items() if name not in renames}
-    return kept | {new: lives[old] for old, new in renames.items()} if renames else lives
+    return kept | {new: lives[old] for old, new in renames.items()}

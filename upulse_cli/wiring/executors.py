@@ -29,10 +29,12 @@ from pulse_core.execute.on_demand import ExecutorOnDemand
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
+from pulse_core.model.memo import Memo
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.ports.executor import Executor
 from pulse_core.ports.host import Life, ProcessId
 from pulse_core.ports.watcher import Watcher
+from pulse_core.projections.processes import ProcessHistory
 from pulse_core.projections.state import State
 from pulse_core.settings.settings import Settings
 
@@ -150,19 +152,27 @@ def machine_executors(
     notify = Notify(current_settings, ChildTransport(), SystemClock(), failed, view=view)
     boot = SystemClock().now().boot
 
-    def lives() -> Mapping[str, Life]:
+    def lives_in(histories: Mapping[str, ProcessHistory]) -> Mapping[str, Life]:
         return {
             name: Life(start.effect, ProcessId(start.pid, start.started), start.settings)
-            for name, history in view().processes.of.items()
+            for name, history in histories.items()
             if (start := history.start) is not None and history.boot == boot
         }
 
-    def known() -> Mapping[str, ProcessId]:
+    def known_in(histories: Mapping[str, ProcessHistory]) -> Mapping[str, ProcessId]:
         return {
             name: ProcessId(history.pid, history.started)
-            for name, history in view().processes.of.items()
+            for name, history in histories.items()
             if history.pid is not None and history.started is not None and history.boot == boot
         }
+
+    last_lives, last_known = Memo(lives_in), Memo(known_in)
+
+    def lives() -> Mapping[str, Life]:
+        return last_lives(view().processes.of)
+
+    def known() -> Mapping[str, ProcessId]:
+        return last_known(view().processes.of)
 
     def knows(effect: str) -> bool:
         return effect in view().restarts_begun or any(life.effect == effect for life in lives().values())

@@ -12,9 +12,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
+from pulse_adapters.host import lives as lives_module
 from pulse_adapters.host import marked_processes
 from pulse_adapters.host.life_groups import LifeGroups
 from pulse_adapters.host.lives import MOMENT_S, Lives
@@ -749,3 +751,72 @@ async def test_a_helper_that_hands_over_to_a_fork_of_itself_all_the_time_ends_wi
             if not any(left() for _ in range(5)):
                 break
         assert not any(left() for _ in range(5))
+
+
+class CountedMapping(dict[str, Life]):
+    """Counts how often all of it is gone through."""
+
+    times = 0
+
+    def __iter__(self) -> Iterator[str]:
+        self.times += 1
+        return super().__iter__()
+
+    def items(self) -> Any:
+        """As of a dict."""
+        self.times += 1
+        return super().items()
+
+
+async def test_a_restart_goes_through_all_recorded_lives_no_more_often_than_they_change(
+    spawner: Spawner, tmp_path: Path
+) -> None:
+    recorded = CountedMapping({f"p{number}": Life(f"e{number}", ProcessId(1, 1)) for number in range(100)})
+    lives = Lives(spawner, tmp_path, lambda: recorded)
+    assert [lives.last(f"p{number}") for number in range(100)] == list(recorded.values())
+    await lives.end("p7")
+    first = recorded.times
+    lives.begin("p7", Life("later", ProcessId(1, 2)))
+    assert lives.last("p7") == Life("later", ProcessId(1, 2))
+    assert first <= 2
+    assert recorded.times <= 2 * first
+
+
+async def test_who_is_left_of_one_is_searched_without_a_look_at_those_of_others(
+    spawner: Spawner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    effects = {name: str(uuid.uuid4()) for name in ("it", "other", "third")}
+    marks = HomeMarks(tmp_path)
+    begun = {
+        name: subprocess.Popen(
+            ["sleep", "1000"],
+            env={"PULSE_EFFECT": effect, **marks.variables(name)},
+            start_new_session=True,
+        )
+        for name, effect in effects.items()
+    }
+    try:
+        found = {name: ProcessId(one.pid, start_of(one.pid)) for name, one in begun.items()}
+        recorded = {name: Life(effects[name], found[name]) for name in effects}
+        lives = Lives(spawner, tmp_path, lambda: recorded, mains=lambda: found)
+        lives.leftovers({**found, "it": None})  # the watcher's last look
+        looked = list[ProcessId]()
+
+        def looks(one: ProcessId) -> bool:
+            looked.append(one)
+            return is_alive(one)
+
+        monkeypatch.setattr(lives_module, "is_alive", looks)
+        left = lives._left({**found, "it": None}, "it")
+        assert [one.found for one in left["it"]] == [found["it"]]
+        assert set(looked) == {found["it"]}
+    finally:
+        for one in begun.values():
+            one.kill()
+            one.wait(timeout=60)
+
+
+def start_of(pid: int) -> int:
+    seen = read_stat(pid)
+    assert seen is not None
+    return seen.started
