@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.config.home import Home
+from pulse_adapters.git.git_command import FOLLOWED
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.host.clock import SystemClock
 from pulse_core.app.engine.promote import ROLLBACK_UNDER_WAY, pending_request
@@ -54,7 +55,13 @@ def a_rule_that_is_mended_while_it_is_taken_back_is_promoted_without_a_word_of_g
     assert "changed since: engine.py, rules/own.py" in said.err
     assert engine_of(Home(served.path)).commit == said.out.strip()
     eventually(lambda: served.status()["engine"]["rules"] == ["mended"], "it to run")
-    eventually(lambda: Repository(served.path).head() == said.out.strip(), "main to follow")
+    eventually(lambda: followed(served) == said.out.strip(), "main to follow, and then the files of engine/")
+
+
+def followed(served: CliHome) -> str:
+    """The commit that the files of `engine/` were last made of: until it is known, git's index there is locked."""
+    argv = ["git", "-C", str(served.path / "engine"), "rev-parse", FOLLOWED]
+    return subprocess.run(argv, check=True, timeout=60, capture_output=True, text=True).stdout.strip()
 
 
 def a_rollback_says_what_became_of_staging(served: CliHome) -> None:
