@@ -25,7 +25,8 @@ from pulse_core.settings.settings import Settings
 SHOW_S, CHANGE_S = 3.0, 55.0
 _ASK = (
     "LoadState,ActiveState,SubState,Result,MainPID,ExecMainPID,ExecMainCode,ExecMainStatus,RuntimeMaxUSec,NRestarts,BindsTo,"
-    "ExecMainStartTimestampMonotonic,ActiveExitTimestampMonotonic,ExecMainExitTimestampMonotonic"
+    "ExecMainStartTimestampMonotonic,ActiveExitTimestampMonotonic,ExecMainExitTimestampMonotonic,"
+    "ConditionResult,ConditionTimestampMonotonic,AssertResult,AssertTimestampMonotonic"
 )
 _BY_ITSELF = ("success", "exit-code", "signal", "core-dump")
 """Results of a unit that its main process alone has brought about, however it came to end."""
@@ -36,7 +37,7 @@ class UnitState(NamedTuple):
 
     last: its newest main process, which may be the dead one; ended: how that ended, in words, empty while it lives;
     told_to_stop: it left the state `active` before its main process ended, since somebody wanted it down; told_to_start:
-    its newest start is none of systemd's own after a failure.
+    its newest start is none of systemd's own after a failure; unmet: why systemd did not carry that start out, in words.
     """
 
     load: str
@@ -48,6 +49,7 @@ class UnitState(NamedTuple):
     ended: str = ""
     told_to_stop: bool = False
     told_to_start: bool = False
+    unmet: str = ""
 
     @property
     def busy(self) -> bool:
@@ -68,15 +70,18 @@ class UnitState(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Its state in a few words."""
+        """Its state in a few words. Of an inactive unit that no other one names, systemd forgets all but its state."""
         if self.load != "loaded":
             return f"unit is {self.load}"
-        if self.active != "failed":
-            return f"unit is {self.active} ({self.sub}), result {self.result}"
-        if self.told_to_stop:
-            return f"unit was told to stop, and is failed ({self.sub}), result {self.result}"
-        how = f": process {self.last} {self.ended}" if self.ended else ""
-        return f"unit is failed ({self.sub}), result {self.result}{how}"
+        state = f"{self.active} ({self.sub}), result {self.result}"
+        if self.active not in ("failed", "inactive"):
+            return f"unit is {state}"
+        if self.told_to_stop and not self.unmet:
+            return f"unit was told to stop, and is {state}"
+        how = self.unmet or (f"process {self.last} {self.ended}" if self.ended else "")
+        if self.active == "inactive":
+            how = how or "it was stopped, ended, or was not started; systemd does not tell which"
+        return f"unit is {state}{f': {how}' if how else ''}"
 
 
 class Systemctl:
@@ -100,6 +105,7 @@ class Systemctl:
             _end_of_main(fields.get("Result", ""), numbers),
             _is_told_to_stop(fields, numbers),
             numbers.get("NRestarts") == 0,
+            _unmet(fields, numbers),
         )
 
     async def change(self, verb: str, unit: str, *, user: bool) -> None:
@@ -124,6 +130,14 @@ def _end_of_main(result: str, numbers: Mapping[str, int]) -> str:
     else:
         return ""
     return how if result in _BY_ITSELF else f"{how} (result {result})"
+
+
+def _unmet(fields: Mapping[str, str], numbers: Mapping[str, int]) -> str:
+    """What kept systemd from carrying out a unit's newest start, in words. Both results are `no` before any start, too."""
+    for name, word in (("Condition", "a condition"), ("Assert", "an assertion")):
+        if fields.get(f"{name}Result") == "no" and numbers.get(f"{name}TimestampMonotonic"):
+            return f"systemd did not start it, since {word} ({name}…=) was not met"
+    return ""
 
 
 def _is_told_to_stop(fields: Mapping[str, str], numbers: Mapping[str, int]) -> bool:

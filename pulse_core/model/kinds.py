@@ -210,7 +210,7 @@ class AnswerDelayed(DelayFields, Payload, kind="answer-delayed", wakes=Wake.NEVE
 
 
 class ProcessStopped(Payload, kind="process-stopped", wakes=Wake.NOW):
-    """The unit of a guarded process was stopped, or ended without an error."""
+    """systemd has the unit of a guarded process inactive, or told it to stop; `evidence` says what it knows of why."""
 
     evidence: Text
     expires_us: int = Field(description="for how long this intent holds, microseconds")

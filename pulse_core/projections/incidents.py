@@ -44,9 +44,8 @@ from pulse_core.projections.incident import (
     printed,
     said,
 )
-from pulse_core.projections.processes import ENDED_UNIT
 
-VERSION = 30
+VERSION = 31
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -347,7 +346,7 @@ class IncidentFold:
             else:
                 self.state.trials.pop(row.subject, None)
         if (story := self._current(about, row.subject)) and not story.over:
-            by = ENDED_UNIT if is_stop else ""
+            by = evidence(row) if is_stop else ""
             wrong = int(decoded(row).get("wrong", 0)) if '"wrong"' in row.data else 0
             story.end(row.moment, why_unwatched(row) if about == "condition" else by, wrong)
             if is_stop:

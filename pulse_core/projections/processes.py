@@ -26,7 +26,6 @@ from pulse_core.projections.effects import Source, decode_plain_effect, source_o
 
 ATTEMPTS = 1_000
 SYSTEMD = "systemd"
-ENDED_UNIT = "its unit was stopped, or ended without an error"
 STAYED_US = 60 * US_PER_SECOND
 """How long it must stay down after a stop before its coming up again is no longer that stop's failure."""
 
@@ -35,7 +34,7 @@ class Intent(NamedTuple):
     """A stop that was requested: since when, for how many microseconds, and by whom.
 
     tries: stops wished for it; tried: when the last of them was wished or settled; error: what that one said;
-    worked: it went down and stayed so.
+    worked: it went down and stayed so; seen: what a manager said of its unit, which may not tell why that is down.
     """
 
     moment: Moment
@@ -45,6 +44,7 @@ class Intent(NamedTuple):
     tried: Moment | None = None
     error: str = ""
     worked: bool = False
+    seen: str = ""
 
     def holds(self, now: Moment) -> bool:
         """Whether it has not expired."""
@@ -52,8 +52,8 @@ class Intent(NamedTuple):
 
     @property
     def words(self) -> str:
-        """By whom it was stopped; a unit that was can't be told from one that ended with status 0, or never began."""
-        return f"{ENDED_UNIT}, or never started" if self.by == SYSTEMD else f"stopped by {self.by}"
+        """By whom it was stopped; of a unit, what was seen of it."""
+        return self.seen if self.by == SYSTEMD else f"stopped by {self.by}"
 
     def words_about(self, name: str) -> str:
         """The same in a sentence about this process."""
@@ -337,7 +337,8 @@ def _died(history: _History, event: Event, data: Mapping[str, Json]) -> None:
 
 
 def _stopped(history: _History, event: Event, data: Mapping[str, Json]) -> None:
-    history.stop = Intent(event.moment, data.get("expires_us", 0), SYSTEMD, worked=True)
+    seen = str(data.get("evidence", ""))
+    history.stop = Intent(event.moment, data.get("expires_us", 0), SYSTEMD, worked=True, seen=seen)
     history.starting = None
 
 

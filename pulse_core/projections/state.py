@@ -126,7 +126,7 @@ class StateProjection(Generic[T]):
 
 
 EFFECTS = StateProjection("effects", 5, Effects, effects.KINDS, effects.after)
-PROCESSES = StateProjection("processes", 18, Processes, processes.KINDS, processes.after)
+PROCESSES = StateProjection("processes", 19, Processes, processes.KINDS, processes.after)
 CONTROL = StateProjection("control", 8, Control, control.KINDS, control.after)
 CONDITIONS = StateProjection("conditions", 9, Conditions, conditions.KINDS, conditions.after)
 NOTICES = StateProjection("notices", 8, Notices, notices.KINDS, notices.after)

@@ -170,7 +170,7 @@ def _still_down(look: ProcessProbe) -> tuple[Draft, ...]:
 def _stopped(look: ProcessProbe) -> tuple[Draft, ...]:
     """Its own manager was told to stop it: an intended death, recorded once until it is up again."""
     evidence = look.sight.detail or "stopped by its manager"
-    if look.sight.ended and look.history.up is not None:
+    if look.sight.ended and look.history.up is not None and look.sight.ended not in evidence:
         evidence = f"process {look.history.pid} {look.sight.ended}; {evidence}"
     death = () if look.history.down is not None else (_died(look, evidence),)
     stop = look.history.stop

@@ -768,6 +768,43 @@ async def test_of_a_unit_that_failed_it_is_told_how_its_process_ended(systemctl:
     assert sight.detail == "unit is failed (failed), result exit-code: process 5 exited with status 203"
 
 
+FORGOTTEN = "it was stopped, ended, or was not started; systemd does not tell which"
+MET = "ConditionResult={}\nConditionTimestampMonotonic={}\nAssertResult={}\nAssertTimestampMonotonic={}\n"
+EXITED = ENDED.format(code=1, status=0, most="infinity")
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (MET.format("no", 0, "no", 0), f"unit is inactive (dead), result success: {FORGOTTEN}"),
+        (
+            EXITED + STOPPED_UNIT + MET.format("yes", 1, "yes", 1),
+            "unit was told to stop, and is inactive (dead), result success",
+        ),
+        (
+            EXITED + STOPPED_UNIT + "BindsTo=db.service\n",
+            "unit is inactive (dead), result success: process 5 exited with status 0",
+        ),
+        (
+            EXITED + STOPPED_UNIT + MET.format("no", 10, "yes", 1),
+            "unit is inactive (dead), result success: systemd did not start it, since a condition (Condition…=) was"
+            " not met",
+        ),
+        (
+            MET.format("yes", 10, "no", 10),
+            "unit is inactive (dead), result success: systemd did not start it, since an assertion (Assert…=) was"
+            " not met",
+        ),
+    ],
+    ids=["forgotten", "stopped", "bound", "condition", "assertion"],
+)
+async def test_of_a_unit_that_is_inactive_no_more_is_told_than_systemd_knows(
+    systemctl: Path, more: str, words: str
+) -> None:
+    sight = await asked(systemctl, unit("inactive", "dead") + more)
+    assert (sight.intended, sight.detail) == (True, words)
+
+
 async def test_who_ran_for_as_long_as_its_unit_allows_was_not_told_to_stop(systemctl: Path) -> None:
     end = ENDED.format(code=2, status=15, most="5s") + STOPPED_UNIT
     assert not (await asked(systemctl, unit("failed", "failed", "timeout") + end)).intended

@@ -49,7 +49,6 @@ from pulse_core.model.payload import Payload
 from pulse_core.model.stored_data import damage_marker
 from pulse_core.ports.readers import EventQuery
 from pulse_core.projections.incidents import MOST, SLACK, IncidentFold, Incidents, after, dump, load
-from pulse_core.projections.processes import ENDED_UNIT
 from tests.events import SECOND, event
 from upulse_cli.views.incidents import lines, tree
 
@@ -334,7 +333,7 @@ def test_a_start_of_an_inactive_unit_that_fails_is_an_incident_from_its_request_
     *ended, one = told_of(*inactive, start, (6, RESTART, "restart-process:web"), (9, FAILED, "#4"))
     assert (one["evidence"], one["ended"]) == ("its start failed: no such program", None)
     assert one["began"] == iso(10**15 + 5)
-    assert [before["ended_by"] for before in ended] == [ENDED_UNIT] * (death is DIED)
+    assert [before["ended_by"] for before in ended] == ["unit is inactive"] * (death is DIED)
     *_, one = told_of(*inactive, (HOUR + 2, RESTART, "restart-process:web"), (HOUR + 9, FAILED, "#3"))
     assert one["began"] == iso(10**15 + HOUR + 1), "the intent has ended"
     well = told_of(*inactive, start, (6, RESTART, "restart-process:web"), (9, ACKED, "#4"), (9, UP, "web"))

@@ -313,13 +313,13 @@ def test_what_a_person_wants_down_is_stopped_in_his_name() -> None:
     assert notes(story) == ["gateway: stopping: ada wants it down"]
 
 
-def test_of_a_unit_that_is_inactive_nobody_is_said_to_have_stopped_it() -> None:
+def test_of_a_unit_that_is_inactive_what_systemd_says_of_it_is_told_and_nobody_is_said_to_have_stopped_it() -> (
+    None
+):
     story = die(a_story())
     story.event(ProcessStopped(evidence="unit is inactive", expires_us=HOUR_US), "gateway")
     story.tick()
-    assert notes(story) == [
-        "gateway: stopped: its unit was stopped, or ended without an error, or never started, for another 1 h"
-    ]
+    assert notes(story) == ["gateway: stopped: unit is inactive, for another 1 h"]
 
 
 def test_what_is_down_on_purpose_is_left_so_until_that_expires() -> None:
