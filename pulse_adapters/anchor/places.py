@@ -26,7 +26,8 @@ _MOST = 2**30
 def add_to_file(path: Path, line: str) -> bool:
     """Add the line at the end of the file, on disk when this returns; an append-only file (`chattr +a`) will do.
 
-    Whether it is the first in it. Behind one that was broken off, as by a full disk or a power cut, it begins a line of its
+    Whether it is the first in it; a first one that fails is taken back where the file allows it, so that the next is the
+    first. Behind one that was broken off, as by a full disk or a power cut, it begins a line of its
     own.
     """
     handle = open_plain(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
@@ -34,9 +35,15 @@ def add_to_file(path: Path, line: str) -> bool:
         is_first = not (size := os.fstat(handle).st_size)
         begin = "" if is_first or os.pread(handle, 1, size - 1) == b"\n" else "\n"
         whole = f"{begin}{line}\n".encode()
-        if os.write(handle, whole) < len(whole):
-            raise PulseError("only a part of the line was written: is there room?")
-        os.fsync(handle)
+        try:
+            if os.write(handle, whole) < len(whole):
+                raise PulseError("only a part of the line was written: is there room?")
+            os.fsync(handle)
+        except (PulseError, OSError):
+            if is_first:
+                with suppress(OSError):
+                    os.ftruncate(handle, 0)
+            raise
         return is_first
     finally:
         os.close(handle)

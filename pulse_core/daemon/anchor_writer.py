@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 
-from pulse_core.daemon.services import Failed
+from pulse_core.daemon.services import Changed, Failed
 from pulse_core.model.anchor import Anchor
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
@@ -19,11 +19,13 @@ async def write_anchors(
     places: Mapping[str, Place],
     every_us: int,
     failed: Failed,
+    changed: Changed,
     mended: Callable[[], None],
 ) -> None:
     """For ever, write the log's head to each place if the log has grown. Returns if there is no place.
 
-    Where nothing is written yet, that is told: either the anchor is new, or somebody took away what was there.
+    Where nothing is written yet, that is recorded: either the anchor is new, or somebody took away what was there, and
+    may have caused many failures before.
     mended: called when a line was written where the one before could not be.
     """
     last, missed = dict.fromkeys(places, 0), set[str]()
@@ -38,7 +40,7 @@ async def write_anchors(
                     missed.add(name)
                 else:
                     if is_first:
-                        failed("anchor", f"{name}: {_begun(anchor.head.seq, last[name])}")
+                        await changed("anchor", f"{name}: {_begun(anchor.head.seq, last[name])}")
                     last[name] = anchor.head.seq
                     if name in missed:
                         missed.discard(name)
@@ -50,18 +52,19 @@ async def record_places(
     named: Collection[str],
     recorded: Collection[str],
     append: Callable[[Draft], Awaitable[object]],
-    failed: Failed,
+    changed: Changed,
 ) -> None:
     """Record where the head can be read again, unless the log says so: settings that are forged don't make that forgotten.
 
-    What the settings name no more is told. Raises PulseError if that can't be recorded now.
+    What the settings name no more is recorded, too. Raises PulseError if that can't be recorded now.
     """
     if set(named) == set(recorded):
         return
-    if gone := sorted(set(recorded) - set(named)):
-        words = "the settings name it no more; if nobody meant that, put it back into [anchor], then: upulse verify"
-        failed("anchor", f"{', '.join(gone)}: {words}")
+    gone = sorted(set(recorded) - set(named))
     await append(Draft(AnchorPlaces(places=tuple(sorted(named)))))
+    if gone:
+        words = "the settings name it no more; if nobody meant that, put it back into [anchor], then: upulse verify"
+        await changed("anchor", f"{', '.join(gone)}: {words}")
 
 
 def _begun(row: int, before: int) -> str:

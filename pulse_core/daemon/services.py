@@ -24,6 +24,9 @@ DELAY, LOOK, THOROUGH = 3.0, 15.0, 3_600.0
 at all that is in it."""
 LOG = logging.getLogger("pulse.log")
 Failed = Callable[[str, str], None]
+"""Reports a failure of somebody in words; of many different ones those are recorded that came first."""
+Changed = Callable[[str, str], Awaitable[None]]
+"""Records in words what somebody found to be changed, which comes seldom: whatever was reported before."""
 
 
 class LogCheck(NamedTuple):

@@ -15,7 +15,7 @@ from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_core.daemon import CurrentSettings
 from pulse_core.daemon.anchor_writer import Place, record_places, write_anchors
-from pulse_core.daemon.services import Failed
+from pulse_core.daemon.services import Changed, Failed
 from pulse_core.home import HomeLayout
 from pulse_core.model.anchor import Anchor
 from pulse_core.model.errors import PulseError
@@ -68,6 +68,7 @@ def anchoring(
     spawner: Spawner,
     settings: CurrentSettings,
     failed: Failed,
+    changed: Changed,
     recorded: Callable[[], Collection[str]],
     append: Callable[[Draft], Awaitable[object]],
     mended: Callable[[], None],
@@ -75,6 +76,7 @@ def anchoring(
     """What writes the log's head down for ever, as these settings say. recorded: where, as the log says; mended: called
     when it is written again where it could not be."""
     reached, files = FileThreads(), FileThreads(is_needed=lambda: True, in_child=False)
+    begun = set[str]()
 
     def newest() -> Anchor:
         return Anchor(log.host, str(home.path), log.head, clock.now().at)
@@ -98,9 +100,16 @@ def anchoring(
 
     async def to_file(name: str, path: Callable[[], Path], line: str) -> bool:
         await reached.ask(name, partial(reach_file, path))
-        written, is_first = await files.ask(name, lambda: (line, add_to_file(path(), line)))
-        if written != line:
+
+        def add() -> str:
+            if add_to_file(path(), line):
+                begun.add(name)  # nobody may wait for the answer any more
+            return line
+
+        if await files.ask(name, add) != line:
             raise PulseError("only an earlier head is written by now")
+        is_first = name in begun
+        begun.discard(name)
         return is_first
 
     journal = JournalAnchor(spawner)
@@ -121,12 +130,12 @@ def anchoring(
     async def work(wanted: AnchorSettings) -> None:
         while True:
             try:
-                await record_places(readable_places(wanted), recorded(), append, failed)
+                await record_places(readable_places(wanted), recorded(), append, changed)
                 break
             except PulseError as error:
                 failed("anchor", str(error))
                 await asyncio.sleep(wanted.every / US_PER_SECOND)
-        await write_anchors(newest, places(wanted), wanted.every, failed, mended)
+        await write_anchors(newest, places(wanted), wanted.every, failed, changed, mended)
 
     return work
 

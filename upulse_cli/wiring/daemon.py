@@ -89,6 +89,10 @@ class DaemonCallbacks:
         """Have a failure recorded."""
         self.daemon.reporter(whose, words)
 
+    async def changed(self, whose: str, words: str) -> None:
+        """Record what was found to be changed."""
+        await self.daemon.reporter.record(whose, Draft(ErrorReported(message=words), subject=whose))
+
     def windows(self) -> Mapping[str, Window]:
         """The present samples, by their key."""
         return self.daemon.watch.windows
@@ -252,6 +256,7 @@ def log_services(
                 spawner,
                 settings,
                 failed,
+                calls.changed,
                 lambda: view().control.anchored,
                 calls.append,
                 mended,

@@ -55,6 +55,8 @@ def test_a_line_of_which_only_a_part_was_written_is_an_error(tmp_path: Path) -> 
             add_to_file(tmp_path / "anchor", "a line")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert add_to_file(tmp_path / "anchor", "a line"), "that the file is begun is still to be said"
+    assert (tmp_path / "anchor").read_text() == "a line\n"
 
 
 @pytest.mark.parametrize("end", ["sec", "\0" * 9])

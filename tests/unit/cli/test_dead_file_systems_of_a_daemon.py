@@ -43,7 +43,7 @@ async def test_an_anchor_that_does_not_answer_holds_up_nothing_and_nothing_count
     def add(_: Path, line: str) -> bool:
         mended.wait(60)
         lines.append(line)
-        return False
+        return len(lines) == 1
 
     monkeypatch.setattr(anchors, "add_to_file", add)
     monkeypatch.setattr(anchors, "FileThreads", partial(FileThreads, 0.0))
@@ -52,6 +52,12 @@ async def test_an_anchor_that_does_not_answer_holds_up_nothing_and_nothing_count
     log: Any = SimpleNamespace(host="x", head=Head(1, b"1"))
     clock: Any = SimpleNamespace(now=lambda: SimpleNamespace(at=1))
     nothing: Any = None
+    begun, told = list[str](), asyncio.Event()
+
+    async def changed(_: str, words: str) -> None:
+        begun.append(words)
+        told.set()
+
     write = anchors.anchoring(
         HomeLayout(tmp_path / "home"),
         log,
@@ -59,6 +65,7 @@ async def test_an_anchor_that_does_not_answer_holds_up_nothing_and_nothing_count
         nothing,
         nothing,
         lambda _, words: said.put_nowait(words),
+        changed,
         lambda: [str(tmp_path / "anchor")],
         nothing,
         lambda: None,
@@ -73,4 +80,6 @@ async def test_an_anchor_that_does_not_answer_holds_up_nothing_and_nothing_count
     async with asyncio.timeout(60):
         while len(set(lines)) < 2:  # the one that waited, and then the head as it is by now
             await asyncio.sleep(0.001)
+        await told.wait()
+    assert "begun at row 2" in "".join(begun)
     writing.cancel()
