@@ -81,6 +81,8 @@ def rollback(
 
     engine = workflow_context(open_home(home))
     answer = engine_promote.rollback(engine, to, why)
+    # Who gets JSON waits as well, and finds main where the answer says.
+    staging = engine_promote.staging_after_rollback(engine.repository, answer) if answer else ""
     if as_json:
         put_json(answer)
     elif answer is None:
@@ -89,7 +91,7 @@ def rollback(
         data = answer["data"]
         put_commit(answer["subject"])
         say(f"{data['to'][:12]} is in force again; {data['rejected'][:12]} is kept as {data['kept_as']}")
-        say(engine_promote.staging_after_rollback(engine.repository, answer))
+        say(staging)
 
 
 def promoted(

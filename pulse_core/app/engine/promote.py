@@ -23,7 +23,7 @@ from pulse_core.model.kinds import EnginePromoted, PromoteRequested, RollbackReq
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.text import encodable
 from pulse_core.ports.code_checks import GateFailed
-from pulse_core.ports.engine_repository import EngineRepository, NothingToPromote
+from pulse_core.ports.engine_repository import EngineRepository, NothingToPromote, StagingState
 from pulse_core.ports.readers import EventQuery
 from pulse_core.projections.engine import ANSWERS, Engine
 
@@ -36,7 +36,7 @@ OWN_PACE = 2.0
 MOST_NAMES = 16_000
 """Characters in the names of changed files; beyond that each file counts as changed."""
 FOLLOWS = 10.0
-"""Seconds to wait for main, after the daemon has said that an earlier commit is in force."""
+"""Seconds to wait for main, after the daemon has said that a commit is in force."""
 
 SpelledEvent = Mapping[str, Any]
 """An event as JSON values."""
@@ -115,7 +115,13 @@ def promote(engine: WorkflowContext, plan: Plan) -> Promoted:
         "changes": next((gate.words for gate in gates if gate.name == "replay"), ""),
         "changed": changed_files(repository, previous, commit) if previous else None,
     }
-    return Promoted(commit, gates, request(engine.home, PromoteRequested.kind, commit, data))
+    answer = request(engine.home, PromoteRequested.kind, commit, data)
+    if answer:
+        try:
+            staging_that_follows(repository, commit)
+        except PulseError as error:  # the commit is in force, however staging is
+            plan.note(str(error))
+    return Promoted(commit, gates, answer)
 
 
 def passed_gates(engine: WorkflowContext, plan: Plan, commit: str, previous: str) -> Sequence[GateResult]:
@@ -172,17 +178,28 @@ def rollback(engine: WorkflowContext, to: str, why: str) -> SpelledEvent | None:
     return request(engine.home, RollbackRequested.kind, commit, {"why": why})
 
 
-def staging_after_rollback(repository: EngineRepository, answer: SpelledEvent) -> str:
-    """What became of staging after a rollback, in a sentence."""
+def staging_that_follows(repository: EngineRepository, commit: str) -> StagingState:
+    """Wait until main, the files of engine/ and staging follow a commit that came into force: whoever works on them next
+    shall find it there, and no lock of the daemon's git. Raises PulseError if they don't, or can't be looked at."""
     until = time.monotonic() + FOLLOWS
-    while repository.head() != answer["subject"]:
+    while (main := repository.head_in_files() or repository.head()) != commit:
+        if repository.contains(main, commit):
+            break  # it was taken back already
         if time.monotonic() > until:
-            return "main does not follow yet; see: upulse engine status"
+            raise PulseError("main does not follow yet; see: upulse engine status")
         time.sleep(LOOK)
     try:
-        staging = repository.settled_staging()
+        return repository.settled_staging()
+    except PulseError as error:
+        raise PulseError(f"staging can't be looked at: {error}") from error
+
+
+def staging_after_rollback(repository: EngineRepository, answer: SpelledEvent) -> str:
+    """What became of staging after a rollback, in a sentence."""
+    try:
+        staging = staging_that_follows(repository, answer["subject"])
     except PulseError as error:  # the rollback is done, however staging is
-        return f"staging can't be looked at: {error}"
+        return str(error)
     if staging.taken_back or staging.behind:
         return "\n".join(staging.advice())
     kept = answer["data"]["kept_as"]

@@ -132,7 +132,7 @@ def test_what_a_promote_says_stays_with_it_and_a_replay_ends_with_a_code(served:
     assert "--skip replay --why WORDS, or raise [engine] new_effects_per_hour" in refused
     save(served, OTHER)
     promoted = served.upulse("promote", "--gate", "loads", "--gate", "replay", "-m", "Another one")
-    eventually(lambda: Repository(served.path).head() == promoted.out.strip(), "main to follow")
+    assert Repository(served.path).head() == promoted.out.strip()
     for words in (
         "new rules: other",
         "rules gone: wishing",

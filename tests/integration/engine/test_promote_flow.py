@@ -1,5 +1,6 @@
 """Break, mend, promote, at the command line and with a daemon: what is said, and what is waited for."""
 
+import json
 import os
 import pty
 import subprocess
@@ -55,13 +56,16 @@ def a_rule_that_is_mended_while_it_is_taken_back_is_promoted_without_a_word_of_g
     assert "changed since: engine.py, rules/own.py" in said.err
     assert engine_of(Home(served.path)).commit == said.out.strip()
     eventually(lambda: served.status()["engine"]["rules"] == ["mended"], "it to run")
-    eventually(lambda: followed(served) == said.out.strip(), "main to follow, and then the files of engine/")
+    a_script_finds_it_in_engine(served, said.out.strip())
 
 
-def followed(served: CliHome) -> str:
-    """The commit that the files of `engine/` were last made of: until it is known, git's index there is locked."""
-    argv = ["git", "-C", str(served.path / "engine"), "rev-parse", FOLLOWED]
-    return subprocess.run(argv, check=True, timeout=60, capture_output=True, text=True).stdout.strip()
+def a_script_finds_it_in_engine(served: CliHome, commit: str) -> None:
+    """As soon as the command has ended, main, the files and staging are that commit, and nobody is at git's index."""
+    for folder, branch in (("engine", "main"), ("engine", FOLLOWED), ("staging", "HEAD")):
+        argv = ["git", "-C", str(served.path / folder), "rev-parse", branch]
+        done = subprocess.run(argv, check=True, timeout=60, capture_output=True, text=True)
+        assert done.stdout.strip() == commit, (folder, branch)
+    assert not list((served.path / "engine" / ".git").rglob("index.lock"))
 
 
 def a_rollback_says_what_became_of_staging(served: CliHome) -> None:
@@ -75,6 +79,15 @@ def a_rollback_says_what_became_of_staging(served: CliHome) -> None:
     )
     subprocess.run(
         ["git", "-C", served.path / "staging", "restore", "--source", kept, "."], check=True, timeout=60
+    )
+    again = served.upulse("promote", *ONE_GATE).out.strip()
+    a_script_finds_it_in_engine(served, again)
+    back = json.loads(served.upulse("rollback", "--json").out)
+    a_script_finds_it_in_engine(served, back["subject"])
+    subprocess.run(
+        ["git", "-C", served.path / "staging", "restore", "--source", back["data"]["kept_as"], "."],
+        check=True,
+        timeout=60,
     )
     again = served.upulse("promote", *ONE_GATE).out.strip()
     save(served, BAD)
