@@ -7,6 +7,7 @@ from pydantic import Field
 
 from pulse_core.actions import ActionDeclaration, ActionParams
 from pulse_core.model.durations import duration_text
+from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.model.text import count, format_size
 from pulse_core.model.verdict import Verdict
@@ -15,6 +16,7 @@ from pulse_core.openclaw.settings import OPENCLAW, OpenClawSettings
 from pulse_core.projections.state import Snapshot, State
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.notices import notify_over, notify_unless_told, survival_effect
+from pulse_core.rules.survival.process_watchdog import PAUSED, evaluate_status, newest_look, restart_effect
 from pulse_core.settings.processes import Name
 
 KEY = "openclaw"
@@ -67,6 +69,7 @@ async def restore_config(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdic
         if seen["config"] in kept:
             if curr.process(name).up:
                 verdict = verdict.plus(*notify_over(topic, title, "it is up with a good one", curr, KEY))
+            verdict = verdict.plus(*_start_with_good_one(name, curr))
             continue
         failed = failed_starts(gateway, age_us, curr.state, curr.now)
         if not kept or not gateway.failures or failed < gateway.failures:
@@ -82,6 +85,18 @@ async def restore_config(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdic
         wish = survival_effect(RESTORE_CONFIG.name, key, params, words, curr.samples(KEY, "process-alive"))
         verdict = verdict.plus(wish, *notify_unless_told(topic, title, words, curr, KEY))
     return verdict
+
+
+def _start_with_good_one(name: str, curr: Snapshot) -> Iterator[Effect]:
+    """The first start since its config was put back, if a pause holds it back: what failed was another config."""
+    put_back = curr.effects.settled_at.get(f"{RESTORE_CONFIG.name}:{name}")
+    last = curr.process(name).attempts[-1:]
+    if put_back is None or not last or curr.now.since(last[0]) <= curr.now.since(put_back):
+        return
+    for process in curr.settings.process:
+        look = newest_look(name, curr)
+        if process.name == name and (status := evaluate_status(process, curr, look)).state in PAUSED:
+            yield restart_effect(process, f"{status.why}; a good config was put back since", look, curr)
 
 
 def _seen(curr: Snapshot) -> Iterator[tuple[OpenClawSettings, int, Mapping[str, Any]]]:

@@ -69,6 +69,23 @@ def test_after_two_failed_starts_with_a_new_config_the_newest_good_one_is_put_ba
     assert story.expect("notify").params["title"] == "resolved: gateway does not boot with its new config"
 
 
+def test_the_first_start_with_a_config_that_was_put_back_waits_for_no_pause_of_those_that_failed() -> None:
+    story = a_story()
+    dies(story, 7, healthy=True)
+    fails_to_start(story, 5)  # its budget is spent
+    look(story, BAD, 400).tick()
+    story.acked(RESTORE)
+    look(story.after("5s"), BAD, 405).tick()  # seen before it was put back
+    story.expect_nothing("restart-process")
+    look(story.after("5s"), GOOD, 5).tick()
+    wish = story.expect("restart-process", key=RESTART)
+    assert wish.reason.endswith("; a good config was put back since")
+    story.acked(RESTART, pid=200, started=200)
+    dies(story.after("1s"), 200)
+    look(story.after("30s"), GOOD, 35).tick()  # it fails with that one, too: its own budget holds
+    story.expect_nothing("restart-process")
+
+
 def test_starts_from_before_the_change_and_other_reasons_are_no_fault_of_the_config() -> None:
     story = a_story()
     dies(story, 7)
