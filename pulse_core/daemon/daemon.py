@@ -270,7 +270,9 @@ class Daemon:
         self.watch.remember(await p.vitals.recent(now.at - WINDOW_US))
         self.budget.begin()
         started = DaemonStarted(pid=p.pid, version=p.version, last_seen=await self._last_seen(before))
-        await self.journal.append_or_hold(*p.news, Draft(started), p.current_settings.loaded())
+        # They may have been cut to a good half while no daemon ran.
+        loaded = p.current_settings.loaded(p.view().control.processes)
+        await self.journal.append_or_hold(*p.news, Draft(started), loaded)
         await self._enter_safe_mode()
         self._watch_all()
         # So that no rule decides by an old state of the processes.

@@ -40,16 +40,18 @@ class CurrentSettings:
     def __call__(self) -> Settings:
         return self._settings
 
-    def loaded(self) -> Draft:
-        """The draft that says which settings are in force."""
+    def loaded(self, before: Sequence[str]) -> Draft:
+        """The draft that says which settings are in force. before: the processes that the last ones named."""
         names = tuple(process.name for process in self._settings.process)
-        return Draft(SettingsLoaded(digest=self._settings.digest, processes=names))
+        gone = tuple(name for name in before if name not in names)
+        return Draft(SettingsLoaded(digest=self._settings.digest, processes=names, gone=gone))
 
     async def reload(self, requests: Sequence[Event]) -> Sequence[Draft]:
         """Read the settings again; the answer to each request. If they are refused or gone, the old ones stay."""
+        before = [process.name for process in self._settings.process]
         try:
             self._settings = await self._load() if self._load else self._settings
-            answer = self.loaded()
+            answer = self.loaded(before)
         except PulseError as error:
             faults = error.faults if isinstance(error, SettingsRefused) else (str(error),)
             answer = Draft(SettingsRejected(faults=faults))

@@ -56,6 +56,9 @@ class SettingsLoaded(Payload, kind="settings-loaded", wakes=Wake.NOW):
 
     digest: str = Field(description="SHA-256 of the settings in canonical JSON, hex")
     processes: tuple[str, ...] = ()
+    gone: tuple[str, ...] = Field(
+        default=(), description="processes that the settings before named, and these don't"
+    )
 
 
 class SettingsRejected(Payload, kind="settings-refused", wakes=Wake.NEVER):

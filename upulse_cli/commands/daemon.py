@@ -62,6 +62,7 @@ def start(
     if foreground:
         become_daemon(where.layout, *more)
     daemon_control(where).start(*more)
+    say_gone(where)
 
 
 @app.command()
@@ -97,6 +98,7 @@ def restart(
     say_setting_faults(where, UNTOUCHED)
     data = {"why": "upulse daemon restart --normal"}
     daemon_control(where).restart((lambda: append(where, "safe-mode-left", data=data)) if normal else None)
+    say_gone(where)
 
 
 @app.command()
@@ -116,16 +118,15 @@ def reload(
     from pulse_core.app.restarts import request_restarts
     from pulse_core.app.status import why_unheard
     from pulse_core.model.errors import PulseError
-    from upulse_cli.wiring.home import changed_now, settings_in, unguarded_now
+    from upulse_cli.wiring.home import changed_now, settings_in
 
     where = open_home(home)
     if why := why_unheard(where):
         settings_in(where.layout.config)
         raise PulseError(why)
     wait_for_settings(where, append(where, "reload-requested").event)
+    say_gone(where)
     settings = where.settings().settings
-    for line in unguarded_now(where, settings):
-        say(line)
     changed = changed_now(where, settings)
     if changed and restart:
         request_restarts(where, list(changed), "its settings have changed")
@@ -238,6 +239,20 @@ def say_left_running(home: "HomeContext", before: "HomeStatus | None") -> None:
         say("No daemon answered: which processes are left running is not known.")
     else:
         say(left_running(status_at_stop(home, before)))
+
+
+def say_gone(home: "HomeContext") -> None:
+    """Say which processes the settings that were just loaded name no more, and which of those go on."""
+    from pulse_core.ports.readers import EventQuery
+    from upulse_cli.wiring.home import unguarded_now
+
+    with home.events() as log:
+        rows = log.events(EventQuery(kinds=("settings-loaded",)), limit=1, newest_first=True)
+        data = next((row.spelled()["data"] for row in rows), None) or {}
+    if gone := data.get("gone"):
+        say(f"Not in the settings any more: {', '.join(gone)}.")
+    for line in unguarded_now(home, home.settings().settings):
+        say(line)
 
 
 def wait_for_settings(home: "HomeContext", request: Mapping[str, Any]) -> None:

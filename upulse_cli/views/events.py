@@ -61,7 +61,8 @@ def in_words(event: Spelled, data: Mapping[str, Any]) -> str:
             so_far = " so far" if data.get("lasts") else ""
             return f"held back for {duration_text(data['held_us'])}{so_far} by {data['held_by']}"
         case "settings-loaded":
-            return f"guarding {', '.join(data.get('processes', ())) or 'nothing'}"
+            gone = f"; not in the settings any more: {', '.join(data['gone'])}" if data.get("gone") else ""
+            return f"guarding {', '.join(data.get('processes', ())) or 'nothing'}{gone}"
         case "promote":
             asked = f", asked by {data['asked_by']}" if data.get("asked_by") else ""
             why = f": {data['why']}" if data.get("why") else ""

@@ -133,7 +133,8 @@ class Narrator:
                 words = one_line(f"{kind:18} {about_what}".rstrip())
                 if len(words) > LONGEST:
                     words = f"{words[: LONGEST - 1]}…"
-                level = logging.WARNING if kind in WRONG or follows_a_crash(told) else logging.INFO
+                is_wrong = kind in WRONG or follows_a_crash(told) or guards_less(told)
+                level = logging.WARNING if is_wrong else logging.INFO
                 about = {name: value for name, value in told.items() if name != "data"}  # of any size
                 LOG.log(level, "%s", words, extra={"kind": kind, "told": {"event": about}, "at": event.at})
 
@@ -144,6 +145,12 @@ class Narrator:
             if len(self._keys) > REMEMBERED:
                 del self._keys[next(iter(self._keys))]
         return self._keys.get(event.subject, event.subject)
+
+
+def guards_less(told: Mapping[str, Json]) -> bool:
+    """Whether an event tells of settings that name a process no more."""
+    data = told["data"]
+    return told["kind"] == "settings-loaded" and isinstance(data, Mapping) and bool(data.get("gone"))
 
 
 def is_planned(told: Mapping[str, Json]) -> bool:

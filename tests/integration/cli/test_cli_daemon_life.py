@@ -56,6 +56,26 @@ def test_a_daemon_comes_and_goes_and_what_it_guards_stays(home: CliHome, tmp_pat
     assert status["vitals"].keys() >= {"process-alive", "system-resource"}
 
 
+def test_a_start_says_which_processes_its_settings_name_no_more(home: CliHome) -> None:
+    home.upulse("daemon", "start")
+    demo = home.pid_when_up("demo")
+    home.upulse("daemon", "stop")
+    home.configure(ALLOW)  # cut to a good half, as by a disk
+    goes_on = f"demo is not guarded any more; process {demo} goes on"
+    started = home.upulse("daemon", "start").err
+    assert "Not in the settings any more: demo." in started
+    assert goes_on in started
+    assert "not in the settings any more: demo" in home.upulse("events", "--kind", "settings-loaded").out
+    restarted = home.upulse("daemon", "restart").err
+    assert goes_on in restarted
+    assert "Not in the settings any more" not in restarted, "the settings before did not name it either"
+    home.configure(sleeper("demo", 86_396), ALLOW)
+    home.upulse("daemon", "reload")
+    assert home.pid_when_up("demo") == demo
+    home.configure(ALLOW)
+    assert "Not in the settings any more: demo." in home.upulse("daemon", "reload").err
+
+
 @pytest.mark.parametrize("has_group", sampled([True, False], 2))
 async def test_a_daemon_that_a_guarded_process_of_another_home_starts_outlives_it(
     home: CliHome, tmp_path: Path, has_group: bool
