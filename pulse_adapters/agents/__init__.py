@@ -9,7 +9,9 @@ from pulse_core.agents.orphans import OrphansWatcher
 from pulse_core.agents.projection import RUNS
 from pulse_core.agents.rules import KEY
 from pulse_core.agents.settings import AGENTS, workspaces_in
+from pulse_core.agents.tools import unfilled
 from pulse_core.capability import ExecutorContext, WatcherContext
+from pulse_core.model.vitals import Sample
 from pulse_core.ports.executor import Executor
 from pulse_core.ports.watcher import Watcher
 from pulse_core.settings.settings import Settings
@@ -52,8 +54,10 @@ def executors(context: ExecutorContext) -> Sequence[Executor]:
     return agent_executors(context, DiskRunFiles(context.home.path, context.settings))
 
 
-def doubts(home: Path, settings: Settings) -> Mapping[str, str]:
-    """By name, in words, the agents that can't be started as their user."""
-    above = workspaces_in(home, settings)
-    found = {f"agent {agent.name}": user_fault(agent.user, above) for agent in AGENTS.of(settings)}
+def doubts(home: Path, settings: Settings, samples: Sequence[Sample]) -> Mapping[str, str]:
+    """By name, in words, the agents that can't be started as their user, or have words for which nothing is filled in."""
+    above, found = workspaces_in(home, settings), dict[str, str]()
+    for one in AGENTS.of(settings):
+        told = (user_fault(one.user, above), *unfilled((*one.command, *one.args)))
+        found[f"agent {one.name}"] = "; ".join(filter(None, told))
     return {name: words for name, words in found.items() if words}

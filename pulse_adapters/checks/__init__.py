@@ -9,9 +9,11 @@ from pulse_adapters.workers.allowed_programs import allowed_program, allowed_pro
 from pulse_adapters.workers.file_systems import NoAnswer, answer_in_time
 from pulse_core.capability import WatcherContext
 from pulse_core.checks.conclusions import KEY, PREFIX
+from pulse_core.checks.outcomes import of_vital, senses_of
 from pulse_core.checks.settings import CHECKS, CheckSettings
-from pulse_core.model.errors import Refused
+from pulse_core.model.errors import Refused, hint
 from pulse_core.model.kinds import SettingsLoaded
+from pulse_core.model.vitals import Sample, Window
 from pulse_core.ports.watcher import Watcher
 from pulse_core.settings.settings import Settings
 from pulse_core.watch.on_demand import WatcherOnDemand
@@ -33,13 +35,21 @@ def watchers(context: WatcherContext) -> Sequence[Watcher]:
     return (WatcherOnDemand(KEY, context, {SettingsLoaded.kind}, is_needed, make, (PREFIX,)),)
 
 
-def doubts(home: Path, settings: Settings) -> Mapping[str, str]:
-    """By `check NAME`, in words: whose command is not there, or may not be run."""
-    found = {f"check {check.name}": "; ".join(_doubts(check, settings)) for check in CHECKS.of(settings)}
+def doubts(home: Path, settings: Settings, samples: Sequence[Sample]) -> Mapping[str, str]:
+    """By `check NAME`, in words: whose command is not there or may not be run, and whose vital nothing senses.
+
+    samples: the newest of each sense, from which a vital of a watcher that a rule's author has written is known, too.
+    """
+    found = {
+        f"check {check.name}": "; ".join(_doubts(check, settings, samples)) for check in CHECKS.of(settings)
+    }
     return {name: words for name, words in found.items() if words}
 
 
-def _doubts(check: CheckSettings, settings: Settings) -> Iterator[str]:
+def _doubts(check: CheckSettings, settings: Settings, samples: Sequence[Sample]) -> Iterator[str]:
+    sensed = {sample.key: Window((sample,)) for sample in samples}
+    if check.vital and sensed:
+        yield from filter(None, [vital_fault(check, sensed)])
     for argv, fault in ((check.command, program_fault), (check.run, partial(allow_fault, settings))):
         try:
             words = answer_in_time(argv[0], partial(fault, argv[0])) if argv else ""
@@ -47,6 +57,15 @@ def _doubts(check: CheckSettings, settings: Settings) -> Iterator[str]:
             words = str(error)
         if words:
             yield words
+
+
+def vital_fault(check: CheckSettings, sensed: Mapping[str, Window]) -> str:
+    """That nothing has sensed its vital, with what was; empty if something has."""
+    senses = senses_of(check)
+    if any(sense in sensed for sense in senses):
+        seen = of_vital(check, ((sense, sensed.get(sense, Window())) for sense in senses))
+        return seen.words if seen.value is None else ""
+    return f"nothing has sensed {check.vital} yet{hint(senses[0], sensed)}"
 
 
 def program_fault(program: str) -> str:

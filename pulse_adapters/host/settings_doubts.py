@@ -63,9 +63,11 @@ async def doubts_of(processes: Sequence[ProcessSettings]) -> Mapping[str, str]:
 
 
 async def _unit_of(process: ProcessSettings) -> str:
-    """Why systemd can't start its unit, in words; empty if it can, or nobody can ask systemd."""
+    """Why systemd can't start its unit, or tells nothing by it, in words; empty if it can, or nobody can ask systemd."""
     if not (name := process.systemd_unit):
         return ""
+    if not name.endswith(".service"):
+        return f"{name} runs no program: it counts as up while systemd has it active, whatever it starts; name a .service"
     spawner = Spawner()
     try:
         unit = await Systemctl(spawner).show(name, user=process.systemd_user)

@@ -6,6 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from pulse_core.model.errors import Refused
 
+SHELLS = frozenset({"sh", "ash", "bash", "dash", "fish", "ksh", "zsh", "busybox"})
+"""Programs that run whatever they are told: to allow one of them allows every command."""
+
 
 def allowed_programs(allow: Iterable[str]) -> Mapping[str, str]:
     """The real path of what may be run, by the paths that name it: as the setting has it, and its real one."""
@@ -23,6 +26,11 @@ def allowed_program(name: str, allowed: Mapping[str, str]) -> str:
     else:
         where = os.path.realpath(_found(name))
         real = where if where in allowed.values() else None
+    if real is None and os.path.basename(where) in SHELLS:
+        raise Refused(
+            f"{name!r} may not be run, and to allow it would allow every command; write what it is to do into a script, and"
+            " add that to `allow` under [executors.run-command] in config.toml"
+        )
     if real is None:
         raise Refused(
             f'{name!r} may not be run; to allow it, add "{where}" to `allow` under [executors.run-command]'

@@ -5,11 +5,13 @@ As documented: Claude Code's and Cursor's `--output-format stream-json`, Codex' 
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pydantic_core import from_json, to_json
 
+from pulse_core.model.errors import hint
 from pulse_core.model.json_types import Json
 
 MOST_TEXT = 4_000
@@ -20,7 +22,8 @@ _TOLD = ("total_cost_usd", "num_turns", "duration_ms")
 _USED = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 MOST_SAID = 20
 _IDS = re.compile(r'"(id|tool_use_id|call_id)":"[^"]*"')
-_FILL = re.compile(r"\{(prompt|prompt_file|workspace|model|task|title)\}")
+FILLED = ("prompt", "prompt_file", "workspace", "model", "task", "title")
+_FILL = re.compile(rf"\{{({'|'.join(FILLED)})\}}")
 
 
 class RunAnswer(NamedTuple):
@@ -68,15 +71,17 @@ def fill(words: Iterable[str], values: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(_FILL.sub(lambda found: values[found[1]], word) for word in words)
 
 
+def unfilled(words: Iterable[str]) -> Iterator[str]:
+    """A sentence for each {name} among the words that `fill` leaves as it is, which may be a slip."""
+    for name in re.findall(r"\{(\w+)\}", " ".join(_FILL.sub("", word) for word in words)):
+        yield f"nothing is filled in for {{{name}}}{hint(name, FILLED)}"
+
+
 def _records(lines: Iterable[str]) -> Iterator[Mapping[str, Any]]:
     """The JSON objects among lines, the last first; what is none is passed over."""
     for line in reversed(tuple(lines)):
-        if line.startswith("{"):
-            try:
-                record = from_json(line)
-            except ValueError:
-                continue
-            if isinstance(record, dict):
+        with suppress(ValueError):
+            if line.startswith("{") and isinstance(record := from_json(line), dict):
                 yield record
 
 

@@ -1,6 +1,6 @@
 """What one look of a check has found, in words and numbers. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pulse_core.checks.settings import CheckSettings
@@ -98,6 +98,12 @@ def of_lines(check: CheckSettings, logs: Logs, now: Moment, after: Moment | None
     if told := [batch for batch in late if batch.line]:  # of a storm most are only counted
         words = f"{words}: {min(told, key=lambda batch: now.since(batch.moment)).line[:SHOWN]}"
     return _measured(check, lines, words, str(check.lines), {"lines": lines})
+
+
+def senses_of(check: CheckSettings) -> Sequence[str]:
+    """The senses that may have its vital: their names may have dots themselves."""
+    words = (check.vital or "").split(".")
+    return [".".join(words[:number]) for number in range(1, len(words))]
 
 
 def of_vital(check: CheckSettings, senses: Iterable[tuple[str, Window]]) -> CheckOutcome:

@@ -25,6 +25,7 @@ from pulse_core.checks.outcomes import (
     of_lines,
     of_page,
     of_vital,
+    senses_of,
 )
 from pulse_core.checks.settings import CHECKS, TELL, CheckSettings
 from pulse_core.model.errors import describe_error
@@ -189,9 +190,7 @@ class Checks:
         if check.log:
             state = context.state()
             return of_lines(check, state.logs, now, last_mended(check, state, now))
-        words = (check.vital or "").split(".")
-        senses = [".".join(words[:number]) for number in range(1, len(words))]
-        return of_vital(check, ((sense, context.window(sense)) for sense in senses))
+        return of_vital(check, ((sense, context.window(sense)) for sense in senses_of(check)))
 
     def _taken(self, one: CheckState) -> tuple[Draft, ...]:
         """What follows from a look that has ended; nothing of one that has not."""

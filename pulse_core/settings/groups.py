@@ -157,7 +157,7 @@ AbsolutePath = Annotated[
     str,
     text_check(
         lambda text: text.startswith("/") and "\0" not in text,
-        'is no absolute path; write the absolute path, as "/bin/sh" or "/run/pulse"',
+        'is no absolute path; write the absolute path, as "/usr/local/bin/clean-up" or "/srv"',
     ),
 ]
 """A path from the root on: the daemon's own directory is not the caller's."""

@@ -142,7 +142,7 @@ class RunCommandSettings(Group):
     allow: tuple[AbsolutePath, ...] = Field(
         (),
         description="programs that may be run: named so, by their real path, or found in PATH",
-        examples=[["/bin/sh"]],
+        examples=[["/usr/local/bin/clean-up"]],
     )
     timeout: Duration = Field(
         300_000_000, gt=0, description="how long a command may run before its whole process tree is ended"

@@ -145,5 +145,7 @@ def test_config_check_says_whose_program_is_not_there_or_may_not_be_run(tmp_path
     assert "check one: there is no program '/no/such' that may be executed" in said
     assert "check two: '/bin/rm' may not be run; to allow it, add \"/bin/rm\" to `allow`" in said
     assert "check three" not in said
+    (home.path / "config.toml").write_text(runs.replace("/bin/rm", "/bin/sh"))
+    assert "write what it is to do into a script" in home.upulse("config", "check").err
     (home.path / "config.toml").write_text(f'[executors.run-command]\nallow = ["/bin/rm"]\n{runs}')
     assert "check two" not in home.upulse("config", "check").err

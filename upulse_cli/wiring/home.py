@@ -173,9 +173,11 @@ def doubts_now(layout: HomeLayout, settings: "Settings") -> Mapping[str, str]:
     from pulse_core.capabilities import capability_modules
 
     found = dict(doubtful_matches_now(settings))
+    with home_context(layout).vitals() as vitals:
+        samples = vitals.last_samples()
     for module in capability_modules("pulse_adapters"):
         if hasattr(module, "doubts"):
-            found |= module.doubts(layout.path, settings)
+            found |= module.doubts(layout.path, settings, samples)
     return found
 
 

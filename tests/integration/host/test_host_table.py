@@ -697,6 +697,8 @@ async def test_a_unit_that_systemd_does_not_know_is_told(systemctl: Path) -> Non
     assert told == {"it": "systemd can't start it.service: unit is not-found"}
     script(systemctl, unit("inactive", "dead"))
     assert await doubts_of([by(systemd_unit="it.service")]) == {}
+    words = "it.timer runs no program: it counts as up while systemd has it active, whatever it starts; name a .service"
+    assert await doubts_of([by(systemd_unit="it.timer")]) == {"it": words}
 
 
 async def test_a_known_main_process_needs_no_systemctl(systemctl: Path, spawner: Spawner, log: Path) -> None:

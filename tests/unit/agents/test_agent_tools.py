@@ -9,7 +9,7 @@ from pulse_core.agents.events import AgentRunEnded
 from pulse_core.agents.failures import CONSEQUENCES, FailureKind, failure_of, kind_of
 from pulse_core.agents.projection import cost_in
 from pulse_core.agents.settings import AgentSettings
-from pulse_core.agents.tools import MOST_TEXT, TOOLS, Amounts, RunAnswer, fill
+from pulse_core.agents.tools import MOST_TEXT, TOOLS, Amounts, RunAnswer, fill, unfilled
 
 CLAUDE = {
     "type": "result",
@@ -31,6 +31,12 @@ CODEX = (
 
 def lines(*records: object) -> list[str]:
     return [record if isinstance(record, str) else json.dumps(record) for record in records]
+
+
+def test_what_nothing_is_filled_in_for_is_named_with_what_may_be_meant() -> None:
+    assert list(unfilled(["agent", "--say={promt}", "{task} {workspace}", '{"a": 1}', "{}"])) == [
+        "nothing is filled in for {promt} (did you mean 'prompt'?)"
+    ]
 
 
 @pytest.mark.parametrize("kind", ["claude", "cursor"])

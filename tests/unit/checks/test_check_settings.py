@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from pulse_adapters.checks import doubts
 from pulse_adapters.config.file import load
 from pulse_adapters.config.settings_check import validate
 from pulse_core.checks.settings import CHECKS, SENSES, CheckSettings, NumberBound
 from pulse_core.model.errors import SettingsRefused
+from pulse_core.model.moment import Moment
+from pulse_core.model.vitals import Sample
 from pulse_core.watch.error_log import ErrorLog
 from pulse_core.watch.network import Network
 from pulse_core.watch.process_alive import ProcessAlive
@@ -159,3 +162,17 @@ def test_names_of_what_there_is_are_taken_and_those_of_an_engines_own_senses(sai
 
 def test_the_senses_that_names_are_compared_with_are_there() -> None:
     assert {ErrorLog.key, Network.key, ProcessAlive.key} <= set(SENSES)
+
+
+def test_a_vital_that_nothing_has_sensed_is_doubtful_once_anything_was() -> None:
+    system = Sample(1, "system-resource", Moment(0, "boot", 0), {"memory": 0.5})
+    told = {}
+    for vital in ("system-resource.memory", "system-resource.memroy", "gpu.heat"):
+        settings = validate(tomllib.loads(f'{TABLES}vital = "{vital}"\nover = 1'))
+        assert doubts(Path("/"), settings, ()) == {}
+        told[vital] = doubts(Path("/"), settings, (system,)).get("check it", "")
+    assert told == {
+        "system-resource.memory": "",
+        "system-resource.memroy": "nothing senses system-resource.memroy (did you mean 'system-resource.memory'?)",
+        "gpu.heat": "nothing has sensed gpu.heat yet (there are: system-resource)",
+    }

@@ -74,7 +74,7 @@ at = "2:30"
         "7: resources.stop[1]: '(' is no regular expression: missing ): (",
         "10: resources.disk[1].clear: clear (0.95) is not below raise (0.9); lower clear, so that there is a gap",
         "12: resources.disk[2].path: 'srv' is no absolute path; "
-        'write the absolute path, as "/bin/sh" or "/run/pulse"',
+        'write the absolute path, as "/usr/local/bin/clean-up" or "/srv"',
         "14: network.dns[2]: 'https://two.example' is no host name; write one as 'example.org'",
         "15: network.http[1]: '127.0.0.1:18080' is no URL; write it in full, as 'http://127.0.0.1:18080/'",
         "16: network.slow: slow is longer than timeout; lower slow or raise timeout",

@@ -264,7 +264,7 @@ def test_one_fault_is_said_plainly(tmp_path: Path, text: str | bytes, fault: str
         ("[watch]\ndisks = ['data']", "2: watch.disks[1]: 'data' is no absolute path"),
         ("[watch]\ndisks = [\"/a\\u0000\"]", "2: watch.disks[1]: '/a\\x00' is no absolute path"),
         ("[executors.run-command]\nallow = ['sh']", "2: executors.run-command.allow[1]: 'sh' is no absolute path; "
-         'write the absolute path, as "/bin/sh"'),
+         'write the absolute path, as "/usr/local/bin/clean-up"'),
         ("[socket]\ngroup = 'no-such-group'", "2: socket.group: there is no group 'no-such-group' on this machine"),
         (f"[socket]\ngroup = '{OWN_GROUP}x'", f"(did you mean '{OWN_GROUP}'?)"),
         ("[engine]\nuser = 'no-such-user'", "2: engine.user: there is no user 'no-such-user' on this machine"),
