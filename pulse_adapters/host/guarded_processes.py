@@ -129,7 +129,8 @@ def _end_of_main(result: str, numbers: Mapping[str, int]) -> str:
         how = f"was killed by {signal_name(status)}"
     else:
         return ""
-    return how if result in _BY_ITSELF else f"{how} (result {result})"
+    why = ": out of memory, the kernel killed a process of it" if result == "oom-kill" else ""
+    return how if result in _BY_ITSELF else f"{how} (result {result}{why})"
 
 
 def _unmet(fields: Mapping[str, str], numbers: Mapping[str, int]) -> str:

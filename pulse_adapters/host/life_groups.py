@@ -235,6 +235,10 @@ class LifeGroups:
         there = (read_stat(pid) for pid in group.members())
         return tuple(one.found for one in there if one and one.alive)
 
+    def oom_kills(self, effect: str) -> int:
+        """How many processes of the life that this effect began the kernel is known to have killed for want of memory."""
+        return self._groups[effect].oom_kills() if effect in self._groups else 0
+
     def earlier(self) -> Mapping[str, Life]:
         """The newest lives that daemons of this home have begun before, wherever they ran. Blocks the first time.
 

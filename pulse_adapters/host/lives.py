@@ -39,6 +39,7 @@ from pulse_adapters.workers.process_tree import Chosen, any_of, end_chosen, in_t
 from pulse_core.model.errors import PulseError
 from pulse_core.model.memo import Memo
 from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.text import count
 from pulse_core.ports.host import Life, ProcessId
 from pulse_core.ports.loops import finish_despite_cancel
 from pulse_core.settings.processes import ProcessSettings
@@ -195,6 +196,18 @@ class Lives:
         """Those of the last life of this process that are in its control group; none where there is none."""
         life = self.last(name)
         return self._groups.members(life.effect) if self._groups and life else ()
+
+    def end_of(self, name: str, found: ProcessId) -> str:
+        """How this process of it ended, in words, with what the kernel tells of its life; empty if that is not known."""
+        ended, life = self.spawner.end_of(found), self.last(name)
+        if not (ended.endswith("SIGKILL") and self._groups and life and life.found == found):
+            return ended
+        number = self._groups.oom_kills(life.effect)
+        return (
+            f"{ended} (out of memory: the kernel killed {count(number, 'process')} of it)"
+            if number
+            else ended
+        )
 
     def in_background(self, process: ProcessSettings, stood: ProcessId | None) -> ProcessEnded | None:
         """How its last start ended, if it went into the background and nobody has stood for it since; else None.

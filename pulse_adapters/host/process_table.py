@@ -268,16 +268,18 @@ class LinuxProcessTable:
         if not is_up:
             life = self._lives.last(process.name) if self._lives and process.start else None
             if life and is_alive(life.found):  # it may not be recorded yet
-                ended = self._spawner.end_of(known) if known else ""
+                ended = self._end_of(process.name, known) if known else ""
                 words = f"process {life.found.pid} is alive"
                 return ProcessObservation((life.found,), detail=words, ended=ended)
         if known is None:
             return ProcessObservation(detail="not seen yet")
         if not is_up:
-            return ProcessObservation(
-                detail=f"process {known.pid} is gone", ended=self._spawner.end_of(known)
-            )
+            ended = self._end_of(process.name, known)
+            return ProcessObservation(detail=f"process {known.pid} is gone", ended=ended)
         return ProcessObservation((known,), known=True, detail=f"process {known.pid} is alive")
+
+    def _end_of(self, name: str, known: ProcessId) -> str:
+        return self._lives.end_of(name, known) if self._lives else self._spawner.end_of(known)
 
     async def _search(self, ahead: Sequence[ProcessSettings], sights: dict[str, ProcessObservation]) -> None:
         """Run everything that waits or scans concurrently."""

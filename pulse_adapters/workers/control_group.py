@@ -173,6 +173,11 @@ class ControlGroup:
         """Whether a process that is no zombie is in it."""
         return "populated 1" in self._read("cgroup.events")
 
+    def oom_kills(self) -> int:
+        """How many processes in it the kernel has killed for want of memory; 0 where it does not count them for it alone."""
+        found = re.search(r"^oom_kill (\d+)$", self._read("memory.events"), re.MULTILINE)
+        return int(found[1]) if found else 0
+
     def kill(self) -> None:
         """SIGKILL to all in it at once, and to what they fork meanwhile. Raises OSError, but not for one that is gone."""
         try:

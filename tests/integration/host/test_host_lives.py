@@ -25,7 +25,7 @@ from pulse_adapters.host.process_executors import RestartProcess, StopProcess
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers import process_tree
-from pulse_adapters.workers.control_group import NoControlGroups, home_groups
+from pulse_adapters.workers.control_group import ControlGroup, NoControlGroups, home_groups
 from pulse_adapters.workers.proc import (
     ProcStat,
     command_line,
@@ -820,3 +820,32 @@ def start_of(pid: int) -> int:
     seen = read_stat(pid)
     assert seen is not None
     return seen.started
+
+
+@pytest.mark.parametrize(
+    ("events", "words"),
+    [
+        ("oom 1\noom_kill 1\noom_group_kill 0\n", " (out of memory: the kernel killed 1 process of it)"),
+        ("oom 1\noom_kill 0\n", ""),
+        (None, ""),
+    ],
+    ids=["killed", "none killed", "not counted"],
+)
+async def test_of_a_killed_process_it_is_told_whether_the_kernel_killed_some_of_its_life_for_want_of_memory(
+    spawner: Spawner, tmp_path: Path, events: str | None, words: str
+) -> None:
+    found = await spawner.start(["sleep", "1000"], output=tmp_path / "log")
+    groups, group = LifeGroups(tmp_path), ControlGroup(str(tmp_path / "life"))
+    os.mkdir(group.path)
+    if events is not None:
+        (tmp_path / "life" / "memory.events").write_text(events)
+    groups._groups["effect"] = group
+    lives = Lives(spawner, tmp_path, lambda: {"it": Life("effect", found)}, groups)
+    table = LinuxProcessTable(spawner, lives=lives)
+    os.kill(found.pid, signal.SIGKILL)
+    await until(lambda: not is_alive(found))
+    process = ProcessSettings(name="it", start=("sleep", "1000"))
+    sight = (await table.look([process], {"it": found}))["it"]
+    assert sight.ended == f"was killed by SIGKILL{words}"
+    table.close()
+    groups.close()

@@ -743,7 +743,14 @@ STOPPED_UNIT, CRASHED = MOMENTS.format(1, 7, 9), MOMENTS.format(1, 9, 8)
         ("signal", 2, 9, CRASHED, False, "was killed by SIGKILL"),
         ("timeout", 2, 9, STOPPED_UNIT, True, "was killed by SIGKILL (result timeout)"),
         ("watchdog", 3, 6, STOPPED_UNIT, False, "was killed by SIGABRT (result watchdog)"),
-        ("oom-kill", 2, 15, STOPPED_UNIT, False, "was killed by SIGTERM (result oom-kill)"),
+        (
+            "oom-kill",
+            2,
+            15,
+            STOPPED_UNIT,
+            False,
+            "was killed by SIGTERM (result oom-kill: out of memory, the kernel killed a process of it)",
+        ),
         # It was up, left that, and its next start failed.
         ("exit-code", 1, 3, MOMENTS.format(7, 5, 9), False, "exited with status 3"),
         ("exit-code", 1, 3, MOMENTS.format(7, 0, 9), False, "exited with status 3"),
