@@ -83,7 +83,8 @@ def scaffold(
 ) -> tuple[Path, ...]:
     """Write it and list it; the files that were written or changed, the new module first.
 
-    texts: of the module, and of its test; without them they are skeletons, and nothing that is there is overwritten;
+    texts: of the module, and of its test; without them they are skeletons, and nothing that is there is overwritten, but
+    one that was killed before it had listed them is finished;
     tell: hears of each file of these texts, and of engine.py, just before it is written.
     Raises PulseError, with the lines to add if engine.py can't be edited.
     """
@@ -98,19 +99,23 @@ def scaffold(
     words = {"name": snake, "Name": camel, "kebab": snake.replace("_", "-")}
     module = staging / shelf.folder / f"{words['name']}.py"
     test = staging / "tests" / f"test_{words['name']}.py"
-    for path in (module, test):
-        if path.exists() and not texts:
-            raise PulseError(f"{path} is there already; take another name, or remove it first")
     engine = staging / "engine.py"
-    for path, text in zip(
-        (module, test), texts or (_filled(what, words), _filled(f"{what}_test", words)), strict=True
-    ):
-        if texts:
-            tell(WrittenFile(path, _content(path), text.encode()))
-        _write(path, text, replace=bool(texts))
+    files = dict(
+        zip((module, test), texts or (_filled(what, words), _filled(f"{what}_test", words)), strict=True)
+    )
     imported, entry = (Template(text).substitute(words) for text in (shelf.imported, shelf.entry))
     line = f"from {shelf.folder}.{words['name']} import {imported}"
-    if texts and line in engine.read_text().splitlines():
+    is_listed = line.encode() in (_content(engine) or b"").splitlines()
+    # What holds the skeleton and is in no list was left by one that was killed.
+    missing = [path for path, text in files.items() if is_listed or _content(path) != text.encode()]
+    for path in missing if not texts else ():
+        if path.exists():
+            raise PulseError(f"{path} is there already; take another name, or remove it first")
+    for path in files if texts else missing:
+        if texts:
+            tell(WrittenFile(path, _content(path), files[path].encode()))
+        _write(path, files[path], replace=bool(texts))
+    if texts and is_listed:
         return module, test
     try:
         listed = engine.read_bytes()
@@ -142,9 +147,6 @@ def _filled(skeleton: str, words: Mapping[str, str]) -> str:
 def _write(path: Path, text: str, replace: bool) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if replace:
-            return replace_plain(path, text.encode(), 0o644)
-        with path.open("x") as file:
-            file.write(text)
+        replace_plain(path, text.encode(), 0o644 if replace else 0o600, keep=not replace)
     except OSError as error:
         raise PulseError(f"{path} can't be written: {error.strerror}") from error

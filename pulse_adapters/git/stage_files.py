@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from pulse_adapters.git.errors import AnotherRepository, GitFailed, ReservedName, SpecialFile
 from pulse_adapters.git.git_command import Git
 from pulse_adapters.git.git_files import DEEPEST
-from pulse_adapters.workers.plain_file import open_plain
+from pulse_adapters.workers.plain_file import UNFINISHED, open_plain
 
 MOST_FILES, MOST_BYTES = 10_000, 256 * 2**20
 """Of what changed: more is nobody's code, and a rollback must not wait for it."""
@@ -37,9 +37,8 @@ def stage_files(git: Git, at: Path, index: Path | None = None) -> str:
     """
     refuse_pipes(at)
     env = {"GIT_INDEX_FILE": str(index)} if index else {}
-    listed = git(
-        "ls-files", "-z", "-t", "--stage", "--modified", "--others", "--exclude-standard", at=at, env=env
-    )
+    others = ("--others", "--exclude-standard", f"--exclude={UNFINISHED}")
+    listed = git("ls-files", "-z", "-t", "--stage", "--modified", *others, at=at, env=env)
     folders, changed = set[PurePosixPath](), dict[str, str]()
     for line in filter(None, listed.split("\0")):
         tag, entry = line[0], line[2:]

@@ -1,11 +1,14 @@
 """How the worktree for experiments stands, and what would help where it does not stand well."""
 
+import os
+from fnmatch import fnmatch
 from pathlib import Path
 
 from pulse_adapters.git.errors import CannotMend, MergeConflict
 from pulse_adapters.git.git_command import MAIN, STAGING, Git, author_environment
 from pulse_adapters.git.rejected_commits import rejected_commit
 from pulse_adapters.git.stage_files import refuse_pipes, refuse_special_files, stage_files
+from pulse_adapters.workers.plain_file import UNFINISHED
 from pulse_core.ports.engine_repository import StagingState
 
 UNDER_WAY = {
@@ -47,6 +50,8 @@ def _status(git: Git) -> tuple[str, str, tuple[str, ...], tuple[str, ...]]:
             head[name] = "" if value.startswith("(") else value
         elif kind:
             path = rest.split(" ", {"1": 7, "u": 9}.get(kind, 0))[-1]
+            if kind == "?" and fnmatch(os.path.basename(path), UNFINISHED):
+                continue  # whoever wrote it was killed
             (conflicts if kind == "u" else dirty).append(path)
     return head["oid"], head["head"], tuple(dirty), tuple(conflicts)
 

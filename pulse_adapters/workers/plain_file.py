@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from typing import BinaryIO
 
 Path = str | os.PathLike[str]
+UNFINISHED = f".{'[0-9a-f]' * 16}.unfinished"
+"""What the names look like, as a pattern of shells, that files have which `replacing` still writes."""
 
 
 class NotPlain(OSError):
@@ -77,31 +79,61 @@ def replacing(
 ) -> Iterator[BinaryIO]:
     """A new file to write, which has this name at the end. Raises OSError, and then leaves what was there.
 
-    Until then its name is one that nobody knew before, so that no link or pipe waits there. within: the open folder in
-    which it has its name; keep: raise FileExistsError where something has the name already; synced: it is on disk first.
+    Until then it has none, so that nothing is left where this process is killed. Where the file system has no such files,
+    and for the moment in which another one is replaced, its name is one that nobody knew before, so that no link or pipe
+    waits there. within: the open folder in which it has its name; keep: raise FileExistsError where something has the name
+    already; synced: it is on disk first.
     """
-    new = os.path.join(os.path.dirname(path), f".{secrets.token_hex(8)}.unfinished")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    file = os.open(new, flags, mode, dir_fd=within)
+    aside = os.path.join(os.path.dirname(path), f".{secrets.token_hex(8)}.unfinished")
+    named = False
     try:
+        if (file := _open_unnamed(path, mode, within)) is None:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            file, named = os.open(aside, flags, mode, dir_fd=within), True
         with open(file, "wb") as opened:
             yield opened
             opened.flush()
             os.fchmod(file, mode)
             if synced:
                 os.fsync(file)
+            if not named:
+                try:
+                    _give_name(file, path, within)
+                    return
+                except FileExistsError:
+                    if keep:
+                        raise
+                _give_name(file, aside, within)
+                named = True
         if keep:
-            os.link(new, path, src_dir_fd=within, dst_dir_fd=within)
-            os.unlink(new, dir_fd=within)
+            os.link(aside, path, src_dir_fd=within, dst_dir_fd=within)
+            os.unlink(aside, dir_fd=within)
         else:
-            os.replace(new, path, src_dir_fd=within, dst_dir_fd=within)
+            os.replace(aside, path, src_dir_fd=within, dst_dir_fd=within)
     except BaseException as error:
-        if (
-            isinstance(error, OSError) and error.filename is None
-        ):  # the kernel names no file of a write or sync that fails
-            error.filename = str(path)
-        os.unlink(new, dir_fd=within)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(path)  # the kernel names no file of a write or sync that fails
+        if named:
+            os.unlink(aside, dir_fd=within)
         raise
+
+
+def _open_unnamed(path: Path, mode: int, within: int | None) -> int | None:
+    """A file without a name on the file system of this path; None where that has none."""
+    flags = os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC
+    try:
+        return os.open(os.path.dirname(path) or ".", flags, mode, dir_fd=within)
+    except OSError as error:
+        if error.errno in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
+            return None
+        raise
+
+
+def _give_name(file: int, path: Path, within: int | None) -> None:
+    try:  # with any source folder, which an absolute path needs not, Python follows the link
+        os.link(f"/proc/self/fd/{file}", path, src_dir_fd=file, dst_dir_fd=within)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
 
 
 def replace_plain(

@@ -112,6 +112,21 @@ def test_a_kind_is_a_kind(tmp_path: Path) -> None:
         scaffold(tmp_path, "rul", "a")
 
 
+@pytest.mark.parametrize("steps", [1, 2])
+def test_one_that_was_killed_is_finished_by_the_next(tmp_path: Path, steps: int) -> None:
+    folder, whole = engine(tmp_path), engine(tmp_path / "whole")
+    for path in scaffold(whole, "rule", "mine")[:steps]:
+        write(folder / path.relative_to(whole), path.read_text())
+    assert [path.name for path in scaffold(folder, "rule", "mine")] == [
+        "mine.py",
+        "test_mine.py",
+        "engine.py",
+    ]
+    assert files(folder) == files(whole)
+    with pytest.raises(PulseError, match="is there already; take another name"):
+        scaffold(folder, "rule", "mine")
+
+
 @pytest.mark.parametrize("there", ["rules/mine.py", "tests/test_mine.py"])
 def test_what_is_there_is_never_overwritten(tmp_path: Path, there: str) -> None:
     folder = engine(tmp_path)

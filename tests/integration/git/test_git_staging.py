@@ -95,8 +95,13 @@ def test_a_commit_holds_everything_and_says_whose_it_is(tmp_path: Path) -> None:
 
 def test_without_an_edit_there_is_nothing_to_commit(tmp_path: Path) -> None:
     repository = made(tmp_path)
+    left = repository.home / "staging" / "rules" / f".{'0123abcd' * 2}.unfinished"
+    write(left, "RULES = [")
+    assert repository.staging().dirty == (), "it was left by a write that was killed"
     assert repository.commit_staging("nothing", ADA) is None
     assert repository.staging().commit == repository.head()
+    edited(repository, "rules/a.py")
+    assert left.name not in str(repository.diff(repository.head(), repository.resolve("staging")))
 
 
 def test_how_far_staging_and_main_are_apart_is_counted(tmp_path: Path) -> None:

@@ -4,11 +4,20 @@ import ast
 import os
 import re
 from collections.abc import Callable
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
-from pulse_adapters.workers.plain_file import end_of_plain, open_plain, read_plain, replace_plain, replacing
+from pulse_adapters.workers import plain_file
+from pulse_adapters.workers.plain_file import (
+    UNFINISHED,
+    end_of_plain,
+    open_plain,
+    read_plain,
+    replace_plain,
+    replacing,
+)
 from tests.special_files import bound_socket
 
 ROOT = Path(__file__).parents[3]
@@ -145,6 +154,42 @@ def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError):
         replace_plain(tmp_path, b"new")
     assert [one.name for one in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_file_that_is_not_whole_has_no_name_so_that_a_kill_leaves_nothing(tmp_path: Path) -> None:
+    path, found = tmp_path / "file", list[list[str]]()
+    for text in (b"old", b"new"):
+        with replacing(path) as file:
+            file.write(text)
+            file.flush()
+            found.append([one.name for one in tmp_path.iterdir()])
+        assert path.read_bytes() == text
+    assert found == [[], ["file"]]
+
+
+@pytest.mark.parametrize("has_unnamed", [True, False])
+def test_a_file_that_is_there_is_kept_if_that_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_unnamed: bool
+) -> None:
+    if not has_unnamed:  # as on NFS
+        monkeypatch.setattr(plain_file, "_open_unnamed", lambda *_: None)
+    path = tmp_path / "file"
+    replace_plain(path, b"old", keep=True)
+    with pytest.raises(FileExistsError) as refused:
+        replace_plain(path, b"new", keep=True)
+    assert path.read_bytes() == b"old"
+    replace_plain(path, b"new", 0o640)
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"new", 0o640)
+    assert [one.name for one in tmp_path.iterdir()] == ["file"]
+    if has_unnamed:
+        assert str(refused.value) == f"[Errno 17] File exists: '{path}'"
+
+
+def test_what_a_kill_can_leave_is_known_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain_file, "_open_unnamed", lambda *_: None)
+    with replacing(tmp_path / "file"):
+        (found,) = tmp_path.iterdir()
+    assert fnmatch(found.name, UNFINISHED)
 
 
 def test_a_file_that_the_disk_does_not_take_is_named(tmp_path: Path) -> None:
