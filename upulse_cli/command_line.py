@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Sequence
 from copy import copy
 from functools import cache
+from typing import TYPE_CHECKING, TextIO
 
 import typer
 from typer.main import get_command_name
@@ -28,8 +29,11 @@ from upulse_cli.shortages import (
     is_thread_shortage,
 )
 
-UNWRITABLE = frozenset({errno.EBADF, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
+STDOUT = "<stdout>"
+"""What Python calls it, and so the file that an error of a write to it names."""
 NOT_UNDERSTOOD = 2
 BUG = 70
 LONGEST_SIZE = 4
@@ -42,6 +46,8 @@ def run_command(argv: Sequence[str] | None) -> int:
     if argv is None:  # the process is this command's own
         collect_seldom()
     fill_closed_streams()
+    if argv is None:
+        sys.stdout = named_stdout(sys.stdout)
     show_what_has_no_place()
     forget_odd_sizes()
     try:
@@ -135,13 +141,46 @@ def unexpected(error: Exception) -> str:
 
 
 def sentence(error: OSError) -> str:
-    """What the system refused, and of which file; files that are written have names, only stdout has none."""
+    """What the system refused, and of which file, if whoever asked has named it."""
     why = error.strerror or str(error)
+    if error.filename == STDOUT:
+        return f"stdout can't be written: {why}"
     if error.filename:
         return f"{error.filename}: {why}"
     if error.errno == errno.ENOENT:  # of what is opened by its name, only the working directory has none
         return "the directory in which this runs is gone; change to another one"
-    return f"stdout can't be written: {why}" if error.errno in UNWRITABLE else f"the system refused: {why}"
+    return f"the system refused: {why}"
+
+
+class NamedStdout(io.FileIO):
+    """Writes to stdout's descriptor, and names it in an error: the kernel names nothing, of any file."""
+
+    name = STDOUT
+
+    def __init__(self, stdout: TextIO) -> None:
+        super().__init__(stdout.fileno(), "w", closefd=False)
+        self._before = stdout  # which else would close it
+
+    def write(self, data: "ReadableBuffer", /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            error.filename = STDOUT
+            raise
+
+
+def named_stdout(stdout: TextIO) -> TextIO:
+    """The same stream, by whose errors stdout is known."""
+    assert isinstance(stdout, io.TextIOWrapper)
+    raw = NamedStdout(stdout)
+    return io.TextIOWrapper(
+        raw if stdout.write_through else io.BufferedWriter(raw),
+        stdout.encoding,
+        stdout.errors,
+        "\n",
+        stdout.line_buffering,
+        stdout.write_through,
+    )
 
 
 def let_go_of_stdout() -> None:

@@ -42,9 +42,20 @@ def open_plain(
     return file
 
 
+@contextmanager
+def _named_in_errors(path: Path) -> Iterator[None]:
+    """Have an OSError say which file it is about: the kernel names none of a read, write or sync that fails."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = os.fspath(path)
+        raise
+
+
 def read_plain(path: Path, most: int, *, within: int | None = None, follow: bool = False) -> bytes:
     """What a plain file of at most so many bytes holds. Raises OSError, as `open_plain`."""
-    with open(open_plain(path, within=within, follow=follow), "rb") as file:
+    with open(open_plain(path, within=within, follow=follow), "rb") as file, _named_in_errors(path):
         content = file.read(most + 1)
     if len(content) > most:
         raise OSError(errno.EFBIG, f"it has more than {most:,} bytes", os.fspath(path))
@@ -53,7 +64,7 @@ def read_plain(path: Path, most: int, *, within: int | None = None, follow: bool
 
 def end_of_plain(path: Path, most: int, *, follow: bool = False) -> str:
     """The last bytes of a plain file, at most so many, as text. Raises OSError, as `open_plain`."""
-    with open(open_plain(path, follow=follow), "rb") as file:
+    with open(open_plain(path, follow=follow), "rb") as file, _named_in_errors(path):
         file.seek(max(0, file.seek(0, os.SEEK_END) - most))
         return file.read(most).decode("utf-8", "replace")
 
@@ -90,7 +101,7 @@ def replacing(
         if (file := _open_unnamed(path, mode, within)) is None:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             file, named = os.open(aside, flags, mode, dir_fd=within), True
-        with open(file, "wb") as opened:
+        with _named_in_errors(path), open(file, "wb") as opened:
             yield opened
             opened.flush()
             os.fchmod(file, mode)
@@ -110,9 +121,7 @@ def replacing(
             os.unlink(aside, dir_fd=within)
         else:
             os.replace(aside, path, src_dir_fd=within, dst_dir_fd=within)
-    except BaseException as error:
-        if isinstance(error, OSError) and error.filename is None:
-            error.filename = str(path)  # the kernel names no file of a write or sync that fails
+    except BaseException:
         if named:
             os.unlink(aside, dir_fd=within)
         raise

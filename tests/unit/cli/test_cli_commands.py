@@ -1,6 +1,8 @@
 """The command tree as a whole: what holds for every command."""
 
 import ast
+import errno
+import os
 import re
 import shlex
 import subprocess
@@ -15,7 +17,7 @@ from typer.main import get_command
 from tests.long_form import sampled
 from upulse_cli.__main__ import main
 from upulse_cli.app import app
-from upulse_cli.command_line import tree_for
+from upulse_cli.command_line import sentence, tree_for
 from upulse_cli.shortages import NO_MEMORY_WORDS, NO_THREAD_WORDS
 
 SLOW = {"pydantic", "rich", "asyncio", "sqlite3", "upulse_cli.wiring"}
@@ -172,6 +174,12 @@ def test_a_stdout_that_takes_nothing_is_one_sentence(words: str, redirection: st
     assert done.returncode == 1
     assert done.stderr.startswith("stdout can't be written: ")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EBADF, errno.ENOSPC])
+def test_only_a_write_to_stdout_is_told_as_one(number: int) -> None:
+    why = os.strerror(number)
+    assert sentence(OSError(number, why)) == f"the system refused: {why}"
 
 
 def test_what_the_system_refuses_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:

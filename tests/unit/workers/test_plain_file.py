@@ -200,6 +200,13 @@ def test_a_file_that_the_disk_does_not_take_is_named(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("read", [read_plain, end_of_plain])
+def test_a_file_that_cannot_be_read_is_named(read: Callable[[str, int], object]) -> None:
+    with pytest.raises(OSError, match="/proc/self/mem") as refused:  # there is nothing at its begin
+        read("/proc/self/mem", 10)
+    assert refused.value.filename == "/proc/self/mem"
+
+
 def write_to_full_disk(path: Path) -> None:
     with replacing(path) as file:
         full = os.open("/dev/full", os.O_WRONLY)
