@@ -449,7 +449,7 @@ def _has_run(history: ProcessHistory) -> bool:
 
 
 def _describe_history(history: ProcessHistory, failed: str, holder: str, spent: int = 0) -> str:
-    """How it died, and after how many restarts; spent: those that have used up its budget, though each made it healthy."""
+    """How it died, and after how many restarts; spent: those that have used up its budget, also if they made it healthy."""
     if history.intended and not history.attempts and not _has_run(history):
         return with_port_holder(history.evidence, holder)
     why = with_port_holder(history.error or failed or history.evidence, holder)
@@ -462,6 +462,8 @@ def _describe_history(history: ProcessHistory, failed: str, holder: str, spent: 
     times = f"dead after {after}" if _failed_attempts(history) or spent else "dead"
     if history.error and charged:  # the last one started nothing, and so did perhaps those before it
         times = f"still dead after {_tries(charged)} to restart it"
+    if 0 < charged < spent:  # two numbers of restarts that are both told
+        times = f"{times} since it was last healthy ({spent} count against its budget)"
     return f"{times}: {why}"
 
 

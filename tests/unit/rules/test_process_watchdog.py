@@ -313,6 +313,22 @@ def test_what_a_person_wants_down_is_stopped_in_his_name() -> None:
     assert notes(story) == ["gateway: stopping: ada wants it down"]
 
 
+def test_restarts_since_it_was_healthy_are_told_from_those_that_its_budget_counts() -> None:
+    story = up(a_story())
+    for healthy in (True, True, True, True, False):  # with its default budget, five within ten minutes
+        story.event(ProcessDied(pid=7, evidence="exited with status 1", healthy=healthy), "gateway")
+        story.after("20s").tick()
+        story.acked("restart-process:gateway", pid=7, started=7)
+        story.event(ProcessUp(pid=7, started=7, evidence="there"), "gateway")
+    story.event(ProcessDied(pid=7, evidence="exited with status 1", healthy=False), "gateway")
+    story.tick()
+    (note,) = notes(story)
+    words = (
+        "dead after 2 restarts since it was last healthy (5 count against its budget): exited with status 1"
+    )
+    assert note.startswith(f"gateway: flapping: {words}; next try in")
+
+
 def test_of_a_unit_that_is_inactive_what_systemd_says_of_it_is_told_and_nobody_is_said_to_have_stopped_it() -> (
     None
 ):
