@@ -178,15 +178,17 @@ def _condition(name: str, told: Event | None, curr: Snapshot, status: HomeStatus
     standing = [some for some in status["conditions"] if some["name"] == name] if status else []
     doubt = "" if status else "no daemon tells of it; last known: "
     held = standing[0].get("held") if standing else None
+    words = condition_words(name, one, curr)  # a rule that takes no measure notes them, too
+    notes = (note for note in _notes_about(name, curr) if not words or words not in note)
     return {
         **common,
         "held_by": held["by"] if held else None,
         "held_since": held["since"] if held else None,
         "state": f"raised ({one.state})" if one.state else "raised",
         "since": iso(one.began.at),
-        "why": f"{doubt}{condition_words(name, one, curr)}",
+        "why": f"{doubt}{words}",
         "measures": [_measure(measure) for measure in one.measures],
-        "next": [] if doubt else [*_notes_about(name, curr), *_held_notices(name, curr)],
+        "next": [] if doubt else [*notes, *_held_notices(name, curr)],
     }
 
 

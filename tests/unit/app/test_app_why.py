@@ -131,6 +131,12 @@ def test_an_effect_begins_with_the_condition_and_tells_its_sample_in_words(scene
     assert why(scene.home, CLEAN.key).spelled()["samples"][0]["data"] == MEASURED
 
 
+def test_what_a_condition_says_is_not_said_once_more_as_what_comes_next(scene: Scene) -> None:
+    scene.at(2, ConditionRaised(state="down", evidence="one.example: nobody answered"), "network")
+    scene.daemon.answers = offline_status(scene.home, None)
+    assert shown(scene, "network")[1:] == ["one.example: nobody answered", "nothing was done about it yet"]
+
+
 def test_a_condition_says_since_when_it_stands_what_was_tried_and_what_comes_next(scene: Scene) -> None:
     scene.settings = DISK
     scene.at(2, FULL, "disk:/x")
