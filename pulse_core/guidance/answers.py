@@ -88,7 +88,7 @@ def context(project: GuidedProject, texts: Mapping[str, str]) -> str:
         "Security Boundary": _BOUNDARY,
         **{name.removesuffix(".md").title(): texts[name].strip() for name in FILES},
         "Recent Events": "\n".join(
-            f"- {one.id} {iso(one.at)} {one.kind} {one.path}" for one in project.recent
+            f"- {one.id} seen at {iso(one.at)}: {one.kind} {one.path}" for one in project.recent
         )
         or "- No events recorded yet.",
     }

@@ -1,6 +1,7 @@
 """The protocol: when an agent has to replan, which acknowledgements count, and what it is told."""
 
 import json
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -196,6 +197,10 @@ def test_the_context_has_all_its_sections(world: GuidanceWorld, service: Guidanc
         "Recent Events",
     ]
     assert text.count("- evt_") == 20
+    newest = text.splitlines()[-1]
+    assert re.fullmatch(
+        r"- evt_\S+ seen at \S+Z: modified task\.md|- evt_\S+ seen at \S+: modified \S+", newest
+    ), newest
     assert "task 24" in text
 
 
