@@ -168,6 +168,18 @@ class Incident:
         cause.evidence, cause.last = words, at
         self.causes[name if name == OTHERS else VARYING.sub("N", words)] = cause
 
+    def come_again(self, at: Moment, times: int, state: str) -> None:
+        """It is wrong once more, and no other episode."""
+        if self.over:
+            self.since = at
+        if self.over or self.about == "process":
+            self.worked, self.by_person = None, False
+        self.times, self.over, self.faded = self.times + times, False, False
+        self.last = max(self.last, at)  # what was counted is recorded later
+        self.ended_by, self.unseen, self.state = "", 0, state
+        self.requests = [*self.requests, *self.requests_since][-MOST_REQUESTS:]
+        self.requests_since = []
+
     def take_wish(self, action: str, key: str, effect: str, reason: str) -> IncidentMeasure:
         """An effect was requested that answers it."""
         measure = self.measures.setdefault(key, IncidentMeasure(action, key))

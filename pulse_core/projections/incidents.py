@@ -29,7 +29,6 @@ from pulse_core.projections.conditions import FOR, failing_since, why_unwatched
 from pulse_core.projections.control import death_words
 from pulse_core.projections.incident import (
     FADED_US,
-    MOST_REQUESTS,
     QUIET_US,
     TOLD,
     Incident,
@@ -264,15 +263,7 @@ class IncidentFold:
             self._follow(before, row)
             return before
         if before and (stands or now.since(before.last) <= QUIET_US):
-            if before.over:
-                before.since = now
-            if before.over or about == "process":
-                before.worked, before.by_person = None, False
-            before.times, before.over, before.faded = before.times + number, False, False
-            before.last = max(before.last, now)  # what was counted is recorded later
-            before.ended_by, before.unseen, before.state = "", 0, state
-            before.requests = [*before.requests, *before.requests_since][-MOST_REQUESTS:]
-            before.requests_since = []
+            before.come_again(now, number, state)
             self._answer_by_restarts(before)
             if about != "log" or words or evidence(row):  # of a storm of lines, most are only counted
                 self._see(before, row, words, number)
@@ -342,7 +333,7 @@ class IncidentFold:
         if about == "process":
             self._forget_restarts(row.subject)
             if is_stop:
-                self.state.wanted[row.subject] = row.moment.plus(int(decoded(row).get("expires_us", 0)))
+                self._want(row)
             else:
                 self.state.trials.pop(row.subject, None)
         if (story := self._current(about, row.subject)) and not story.over:
@@ -381,7 +372,7 @@ class IncidentFold:
         story = self._current("process", row.subject)
         verb, data = REQUESTS[row.kind], decoded(row)
         why = data.get("why")
-        self.state.wanted[row.subject] = row.moment.plus(int(data.get("expires_us") or 0))
+        self._want(row)
         because, restart = f": {why}" if why else "", f"{RESTART_PROCESS}:{row.subject}"
         words = f"{row.actor} requested a {verb}{because}"
         for answered in self._newest():
@@ -404,6 +395,10 @@ class IncidentFold:
             story.end_hold(row.at)  # the row that says so follows the stop, and is no part of this
             story.end(row.moment, f"{row.actor} wanted it down")
             self._try(row.subject, row, story.evidence)
+
+    def _want(self, row: Event) -> None:
+        """Whoever wants it down until then wants it up from then on."""
+        self.state.wanted[row.subject] = row.moment.plus(int(decoded(row).get("expires_us") or 0))
 
     def _delayed(self, about: str, row: Event) -> None:
         trial = self.state.trials.get(row.subject) if about == "process" else None
