@@ -73,7 +73,7 @@ class LocalCommandProber:
 
     async def _end_left(self, main: ProcessId, marker: str) -> None:
         """End what a command that is over has left; if that is nothing, it costs a listing of /proc."""
-        if await self._marked.finds_beside(lambda: self._has_left(main, marker)):
+        if await self._marked.finds(lambda: self._has_left(main, marker)):
             await finish_despite_cancel(end_tree(main, f"{EFFECT_MARK}={marker}"))
 
     def _has_left(self, main: ProcessId, marker: str) -> bool:

@@ -10,9 +10,11 @@ thread: whatever else is started in the same moment waits for no search.
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Container, Iterator, Mapping
+from collections import deque
+from collections.abc import AsyncIterator, Collection, Container, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from pulse_adapters.host.life_evidence import is_in_group
 from pulse_adapters.host.marked_processes import Bearer, HomeMarks, MarkedProcesses, bearer_of
@@ -44,6 +46,19 @@ KILLED_S, PATIENCE_S = 0.1, 5.0
 """Seconds after which who is in a group is killed again, and after which the kernel itself holds who is left."""
 
 
+class _Seen(NamedTuple):
+    """What a search saw of those that are in the own group itself, in which lives are started.
+
+    here: the live ones that nobody has moved, nor they themselves; bearers and sessions: whose effect, and in which session,
+    each is; doubtful: of whom that is not known, with the effect that one bore who is gone.
+    """
+
+    here: frozenset[int]
+    bearers: Mapping[str, set[int]]
+    sessions: Mapping[int, set[int]]
+    doubtful: Mapping[int, str]
+
+
 class LifeGroups:
     """The groups of a home's lives, each named by the effect that began it. They are made in a thread of their own.
 
@@ -63,6 +78,9 @@ class LifeGroups:
         self._pending: set[str] = set()
         self._over: set[str] = set()
         self._thread, self._searches = Pool(1, "life groups"), Pool(1, "life searches")
+        self._is_closed = False
+        self._ahead = deque[Life]()
+        """Those that were moved, and are to be completed by the searching thread: in one search for all."""
         self._folder: asyncio.Future[ControlGroup] | None = None
         self._folders: list[ControlGroup] = []
         self._earlier: dict[str, Life] | None = None
@@ -147,8 +165,9 @@ class LifeGroups:
     def _begin(self, life: Life, limits: GroupLimits, name: str) -> None:
         with suppress(NoControlGroups, OSError):
             self._enter(life, limits, name)
+        self._ahead.append(life)
         try:
-            self._searches.submit(self._complete_group, life)
+            self._searches.submit(self._complete_groups)
         except (RuntimeError, OSError):  # it was closed meanwhile, or there are no more threads
             self._settle(life)
 
@@ -161,68 +180,101 @@ class LifeGroups:
             self._add(group, life.found.pid)
         return None
 
-    def _complete_group(self, life: Life) -> None:
+    def _complete_groups(self) -> None:
+        """Complete all that wait for it, and those that come meanwhile: where many are begun at once, no search for each."""
+        passes, pause = dict[Life, int](), PAUSE_S
         try:
-            with suppress(NoControlGroups, OSError):
-                self._remove_empty(life)
-                if life.effect not in self._complete and (group := self._groups.get(life.effect)):
-                    self._gather(life, group, own_group())
+            while not self._is_closed and (new := self._waiting()) | passes.keys():
+                passes |= dict.fromkeys(new, PASSES)
+                over, is_moved = list(passes), False
+                with suppress(NoControlGroups, OSError):
+                    if new:
+                        self._remove_empty({life.effect for life in passes})
+                    over, is_moved = self._gather(passes)
+                for life in [life for life, left in passes.items() if left == 1 or life in over]:
+                    del passes[life]
+                    self._settle(life)
+                passes = {life: left - 1 for life, left in passes.items()}
+                pause = PAUSE_S if is_moved or new else min(2 * pause, MAX_PAUSE_S)
+                if passes:
+                    time.sleep(pause)
         finally:
-            self._settle(life)
+            for life in {*passes, *self._waiting()}:
+                self._settle(life)
+
+    def _waiting(self) -> set[Life]:
+        return {self._ahead.popleft() for _ in range(len(self._ahead))}
 
     def _settle(self, life: Life) -> None:
         self._pending.discard(life.effect)
         self._over.discard(life.effect)
 
-    def _remove_empty(self, but: Life) -> None:
+    def _remove_empty(self, but: Container[str]) -> None:
+        """Remove the groups that are over; but: the effects of those that are pending, and may be over all the same."""
         for one in list(self._made_folder().children()):
             effect = one.name.removeprefix(LIFE)
-            if effect == one.name or effect in self._pending - {but.effect} or one.is_populated():
+            is_pending = effect in self._pending and effect not in but
+            if effect == one.name or is_pending or one.is_populated():
                 continue
             if one.remove():
                 self._groups.pop(effect, None)
                 self._complete.discard(effect)
 
-    def _gather(self, life: Life, group: ControlGroup, own: ControlGroup) -> None:
-        pause = PAUSE_S
-        for _ in range(PASSES):
-            outside, is_sure = self._outside(life, group, own)
+    def _gather(self, lives: Collection[Life]) -> tuple[list[Life], bool]:
+        """Move who is outside of the groups of these; those that need no further search, and whether anybody was moved."""
+        ahead = {
+            life: group
+            for life in lives
+            if life.effect not in self._complete and (group := self._groups.get(life.effect))
+        }
+        over, is_moved = [life for life in lives if life not in ahead], False
+        if not ahead:
+            return over, is_moved
+        seen = self._seen_here()
+        for life, group in ahead.items():
+            outside, is_sure = self._outside(life, group, seen)
             if life.effect in self._over:
-                return  # whoever was moved now would miss the end of all others
-            if is_sure and not outside:
+                over.append(life)  # whoever was moved now would miss the end of all others
+            elif is_sure and not outside:
                 self._complete.add(life.effect)
-                return
-            for pid in outside:
-                self._add(group, pid)
-            pause = PAUSE_S if outside else min(2 * pause, MAX_PAUSE_S)
-            time.sleep(pause)
+                over.append(life)
+            else:
+                with suppress(OSError):
+                    for pid in outside:
+                        self._add(group, pid)
+                is_moved = is_moved or bool(outside)
+        return over, is_moved
 
     def _add(self, group: ControlGroup, pid: int) -> None:
         with suppress(ProcessLookupError):
             group.add(pid)
 
-    def _outside(self, life: Life, group: ControlGroup, own: ControlGroup) -> tuple[frozenset[int], bool]:
-        """Who belongs to a life that has just begun, and is not in its group; and whether nobody else can be.
-
-        own: the group of this process, in which it was started.
-        """
-        here = own.own_members()  # the live ones that nobody has moved, nor they themselves
+    def _seen_here(self) -> _Seen:
+        here = own_group().own_members()
         self._marked.search()
-        found = {one.found.pid for one in self._marked.bearers() if one.effect == life.effect}
-        sessions = {pid: session_of(pid) for pid in here.intersection(self._marked.pids)}
-        leader = read_stat(life.found.pid)
+        bearers, sessions = dict[str, set[int]](), dict[int, set[int]]()
+        for one in self._marked.bearers():
+            bearers.setdefault(one.effect, set()).add(one.found.pid)
+        doubtful = dict.fromkeys(here.difference({0, os.getpid()}), "")
+        for pid in here.intersection(self._marked.pids):
+            if (session := session_of(pid)) is not None:
+                sessions.setdefault(session, set()).add(pid)
+                doubtful.pop(pid, None)
+        unshown = dict.fromkeys(self._marked.unsure | self._marked.hanging, "") | self._marked.lost
+        doubtful |= {pid: effect for pid, effect in unshown.items() if pid in here}
+        return _Seen(here, bearers, sessions, doubtful)
+
+    def _outside(self, life: Life, group: ControlGroup, seen: _Seen) -> tuple[frozenset[int], bool]:
+        """Who belongs to a life that has just begun, and is not in its group; and whether nobody else can be."""
+        found, leader = seen.bearers.get(life.effect, set()), read_stat(life.found.pid)
         if leader is None or leader.found == life.found:  # else its number is another session's by now
-            found |= {pid for pid, session in sessions.items() if session == life.found.pid}
-        known = {pid for pid, session in sessions.items() if session is not None}
+            found = found | seen.sessions.get(life.found.pid, set())
         inside = group.members()
-        doubtful = here & (self._marked.unsure | self._marked.hanging | self._marked.lost) | here - known - {
-            0,
-            os.getpid(),
-        }
+        doubtful = {pid for pid, effect in seen.doubtful.items() if effect in ("", life.effect)}
         outside = found.union(*map(children, inside)) - inside
         # Who has moved itself elsewhere stays there, and is known by session and mark.
-        is_all = not any(start_time_of(pid) is not None for pid in outside - here)
-        return here & outside, is_all and doubtful <= inside
+        is_all = not any(start_time_of(pid) is not None for pid in outside - seen.here)
+        return seen.here & outside, is_all and doubtful <= inside
 
     def is_complete(self, effect: str) -> bool:
         """Whether all of the life that this effect began is in its group."""
@@ -313,5 +365,6 @@ class LifeGroups:
 
     def close(self, wait: bool = False) -> None:
         """Make no more of them. wait: until those are made that were begun."""
+        self._is_closed = not wait
         for thread in (self._thread, self._searches):
             thread.shutdown(wait=wait, cancel_futures=not wait)

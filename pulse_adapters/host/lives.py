@@ -35,7 +35,15 @@ from pulse_adapters.workers.proc import (
     session_of,
     start_time_of,
 )
-from pulse_adapters.workers.process_tree import Chosen, any_of, end_chosen, in_tree, live_process_table
+from pulse_adapters.workers.process_tree import (
+    SHARED,
+    Chosen,
+    Table,
+    any_of,
+    end_chosen,
+    in_tree,
+    live_process_table,
+)
 from pulse_core.model.errors import PulseError
 from pulse_core.model.memo import Memo
 from pulse_core.model.moment import US_PER_SECOND
@@ -325,8 +333,8 @@ class Lives:
         # If it was, nobody of the last life is elsewhere, and the others are known from the watcher's last look.
         if not is_all:
             relays = Relays(self.last(name))
-            self._marked.search(relays.kill)
-            found = await self._end_last(name, main, died, relays)
+            with self._marked.telling(relays.kill):
+                found = await self._end_last(name, main, died, relays)
         return tuple(dict.fromkeys((*found, *await self._end_others_than_last(name))))
 
     async def _end_others_than_last(self, name: str) -> tuple[ProcessId, ...]:
@@ -358,23 +366,31 @@ class Lives:
     async def _end_last(
         self, name: str, main: ProcessId | None, died: int | None, relays: Relays
     ) -> tuple[ProcessId, ...]:
-        """Kill what is left of its last life; who there is has just been searched."""
-        if not await self._marked.finds(lambda: self._may_be_left(name, main), relays.kill):
+        """Kill what is left of its last life."""
+        life = self.last(name)
+
+        def may_be(pid: int, effect: str) -> bool:
+            # Of many that die at once, each would search on for as long as any other one is just being started.
+            return life is None or (
+                effect in ("", life.effect) and self.spawner.effect_of(pid) in (None, life.effect)
+            )
+
+        if not await self._marked.finds(lambda: self._may_be_left(name, main), may_be):
             return ()
-        choice, now = self._choice(name, (main,) if main else (), died), live_process_table()
-        found = tuple(now[pid].found for pid in dict.fromkeys(choice(now)) if pid in now)
+        choice = self._choice(name, (main,) if main else (), died)
+        found = await finish_despite_cancel(asyncio.to_thread(_chosen, choice, SHARED.asked()))
         if found:
             await finish_despite_cancel(end_chosen(choice))
         for _ in range(_RELAYS if relays.killed else 0):
             relays.killed.clear()
-            self._marked.search(relays.kill)
+            await self._marked.search_beside()
             if not relays.killed and not self._marked.lost:
                 break
         return found
 
     async def end_effect(self, effect: str) -> None:
         """Kill what an earlier daemon has left running of an effect: it shall not run twice at a time."""
-        self._marked.search()
+        await self._marked.search_beside()
         mark = f"{EFFECT_MARK}={effect}"
         if trees := [in_tree(one.found, mark) for one in self._marked.bearers() if one.effect == effect]:
             await finish_despite_cancel(end_chosen(any_of(*trees)))
@@ -484,6 +500,12 @@ class Lives:
 
 
 _NONE: Mapping[str, Life] = {}
+
+
+def _chosen(choice: Chosen, asked: Callable[[], Table]) -> tuple[ProcessId, ...]:
+    """Those that are chosen, of the table that was asked for. Blocks: for threads."""
+    now = asked()
+    return tuple(now[pid].found for pid in dict.fromkeys(choice(now)) if pid in now)
 
 
 def _by_first_names(

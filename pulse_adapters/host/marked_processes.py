@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Collection, Container, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -124,77 +125,86 @@ class MarkedProcesses:
         """Who showed no environment at the last search, as who is just being executed does."""
         self.hanging: set[int] = set()
         """Who did not answer at the last search: no search waits for it."""
-        self.lost: set[int] = set()
-        """Who was gone at the last search before it could be read, and each bearer that was: it may have forked."""
+        self.lost: dict[int, str] = {}
+        """Who was gone at the last search before it could be read, and each bearer that was, with its effect: it may have
+        forked."""
         self.pids: Collection[int] = ()
         """Those of all processes at the last search."""
         self._searches, self._searching = 0, asyncio.Lock()
+        self._told: list[Callable[[ProcStat, Bearer], None]] = []
 
-    def search(self, begun: Callable[[ProcStat, Bearer], None] = lambda seen, bearer: None) -> None:
-        """Look for new processes; begun: is told of each bearer among them at once, while it is surely there."""
+    @contextmanager
+    def telling(self, begun: Callable[[ProcStat, Bearer], None]) -> Iterator[None]:
+        """Meanwhile tell this of each bearer that a search finds anew, at once, in its thread, while it is surely there."""
+        self._told = [*self._told, begun]
+        try:
+            yield
+        finally:
+            self._told = [one for one in self._told if one is not begun]
+
+    def search(self) -> None:
+        """Look for new processes, perhaps in a thread: what it finds replaces what the last one found when it is over."""
         kept: dict[int, _Read] = {}
+        unsure, lost = set[int](), dict[int, str]()
         listing = {int(one.name): one.inode() for one in os.scandir("/proc") if one.name.isdecimal()}
         listing.pop(os.getpid(), None)
-        self.unsure.clear()
-        self.lost.clear()
-        known = {pid for pid, read in self._read.items() if listing.get(pid) == read.inode}
+        before = self._read
+        known = {pid for pid, read in before.items() if listing.get(pid) == read.inode}
         new = dict(
             environments(sorted(listing.keys() - known, reverse=True))
         )  # the newest may be gone soonest
-        self.hanging = {pid for pid, raw in new.items() if raw is None and is_slow_to_show(pid)}
+        hanging = {pid for pid, raw in new.items() if raw is None and is_slow_to_show(pid)}
         for pid, inode in sorted(listing.items(), reverse=True):
-            read = self._read.get(pid)
+            read = before.get(pid)
             if read is None or pid not in known:
                 raw, seen = new[pid], read_stat(pid)
                 if seen is None or not seen.alive:
-                    self.lost.add(pid)
-                if seen is None or pid in self.hanging:
+                    lost[pid] = ""
+                if seen is None or pid in hanging:
                     continue
-                is_new = not raw and seen.alive and ticks_now() - seen.started <= SETTLED
-                if raw is None or (is_new and _may_show_more(seen)):
-                    self.unsure.add(pid)
+                is_new = seen.alive and ticks_now() - seen.started <= SETTLED
+                if raw is None or (is_new and _may_show_more(seen, raw)):
+                    unsure.add(pid)
                     continue
                 # Who shows none for long is the kernel's, or has emptied it.
                 read = _Read(inode, seen.session, _bearer(seen, raw))
                 if read.bearer:
-                    begun(seen, read.bearer)
+                    for begun in self._told:
+                        begun(seen, read.bearer)
             elif read.bearer and not is_alive(read.bearer.found):
-                self.lost.add(pid)
+                lost[pid] = read.bearer.effect
                 read = read._replace(bearer=None)
             kept[pid] = read
         self._read, self.pids = kept, listing.keys()
+        self.unsure, self.hanging, self.lost = unsure, hanging, lost
+
+    async def search_beside(self) -> None:
+        """A search in a thread that begins after this moment: one for all who wait for it, since they may come in crowds."""
+        begun = self._searches
+        async with self._searching:
+            if self._searches == begun:
+                self._searches += 1
+                await finish_despite_cancel(asyncio.to_thread(self.search))
 
     async def finds(
-        self,
-        is_found: Callable[[], bool],
-        begun: Callable[[ProcStat, Bearer], None] = lambda seen, bearer: None,
+        self, is_found: Callable[[], bool], may_be: Callable[[int, str], bool] = lambda pid, effect: True
     ) -> bool:
-        """Whether this holds after the last search, or after another one, if that may have missed somebody."""
+        """Whether this holds after a search, or after further ones while that may have missed somebody.
+
+        may_be: whether a process that showed no marks (the effect is empty then), or that is gone, may be one of those that
+        are searched for, or have begun one.
+        """
         for number, pause in enumerate(PAUSES_S):
+            await self.search_beside()
             if is_found():
                 return True
-            hanging = self.hanging if number == 0 else ()
-            if not (self.unsure or self.lost or hanging):
+            is_unsure = any(may_be(pid, "") for pid in {*self.unsure, *(() if number else self.hanging)})
+            if not (is_unsure or any(may_be(*one) for one in self.lost.items())):
                 return False
-            if self.unsure or hanging:
+            if is_unsure:
                 await asyncio.sleep(pause)
-            self.search(begun)
+        await self.search_beside()
         return is_found()
-
-    async def finds_beside(self, is_found: Callable[[], bool]) -> bool:
-        """As `finds`, after searches in a thread, each of which is for all who wait for one: for what may come in crowds."""
-        for pause in (0.0, *PAUSES_S):
-            await asyncio.sleep(pause)
-            begun = self._searches
-            async with self._searching:
-                if self._searches == begun:
-                    self._searches += 1
-                    await finish_despite_cancel(asyncio.to_thread(self.search))
-                if is_found():
-                    return True
-                if not (self.unsure or self.lost or (self.hanging and not pause)):
-                    return False
-        return False
 
     def bearers(self) -> Iterator[Bearer]:
         """Those that were alive at the last search."""
@@ -211,15 +221,17 @@ class MarkedProcesses:
             *(pid for pid, read in self._read.items() if read.session in numbers),
         ):
             if (session := session_of(pid)) is None:
-                self.lost.add(pid)
+                self.lost[pid] = ""
             elif session in numbers:
                 yield pid
 
 
-def _may_show_more(seen: ProcStat) -> bool:
-    """Whether who shows no environment may do so later, as who is just being executed does."""
+def _may_show_more(seen: ProcStat, raw: bytes) -> bool:
+    """Whether who shows this environment may show another one later, as who is just being executed does."""
     # Who was forked by this one shows this one's until it is executed with its own.
     is_being_begun = seen.parent == os.getpid() and not seen.has_executed
+    if raw:
+        return is_being_begun
     if seen.of_kernel or (has_no_environment(seen.pid) and not is_being_begun):
         return False
     # Root alone is ever shown that of another user's process.
@@ -267,5 +279,5 @@ async def find_bearers(
             if effect in ("", one.effect) and which(one) and (anybody or uid_of(one.found.pid) == os.getuid())
         ]
 
-    await marked.finds_beside(lambda: bool(found()))
+    await marked.finds(lambda: bool(found()))
     return tuple(sorted(found(), key=lambda one: (session_of(one.pid) != one.pid, one.started, one.pid)))

@@ -161,6 +161,10 @@ class Spawner:
         """Whether this is a child that will be reaped here."""
         return pid in self._children
 
+    def effect_of(self, pid: int) -> str | None:
+        """The effect of a child that will be reaped here, empty for a command; None of any other process."""
+        return child.effect or "" if (child := self._children.get(pid)) else None
+
     def end_of_child(self, found: ProcessId) -> asyncio.Future[int] | None:
         """The end of a child that will be reaped here, for whoever waits for it; None of any other process."""
         child = self._children.get(found.pid)

@@ -120,33 +120,25 @@ async def end_tree(root: ProcessId, mark: str = "") -> tuple[ProcessId, ...]:
 
     Returns those that this user may not signal.
     """
-    return await end_chosen(
-        in_tree(root, mark), {root.pid} - {os.getpgrp()}, SURE if mark else 1, beside=True
-    )
+    return await end_chosen(in_tree(root, mark), {root.pid} - {os.getpgrp()}, SURE if mark else 1)
 
 
 async def end_trees(roots: Collection[ProcessId]) -> tuple[ProcessId, ...]:
     """As `end_tree` for each of these, without marks, in one search for all."""
-    return await end_chosen(in_trees(roots), {one.pid for one in roots} - {os.getpgrp()}, sure=1, beside=True)
+    return await end_chosen(in_trees(roots), {one.pid for one in roots} - {os.getpgrp()}, sure=1)
 
 
-async def end_chosen(
-    chosen: Chosen, groups: Collection[int] = (), sure: int = SURE, beside: bool = False
-) -> tuple[ProcessId, ...]:
+async def end_chosen(chosen: Chosen, groups: Collection[int] = (), sure: int = SURE) -> tuple[ProcessId, ...]:
     """Kill the chosen processes with all that comes out of them, until `sure` searches in a row find none.
 
     Returns those that this user may not signal. A process in uninterruptible sleep with SIGKILL pending counts
-    as ended: it will never run another instruction of its own. beside: the choice may be made in a thread, too.
+    as ended: it will never run another instruction of its own. Both the choice and the kill are made in a thread.
     """
     killer, quiet = TreeKiller(chosen, groups), 0
     for rounds in count(1):
         killed = set(killer.known)
         # On the loop, each of many trees that end at once would hold up all else for as long as its own search.
-        asked = SHARED.asked()
-        if beside:
-            found = await finish_despite_cancel(asyncio.to_thread(killer.search, asked))
-        else:
-            found = killer.round(await asyncio.to_thread(asked))
+        found = await finish_despite_cancel(asyncio.to_thread(killer.search, SHARED.asked()))
         left = [one.found for one in found if one.state != "D" or one.found not in killed]
         quiet = quiet + 1 if killer.denied.issuperset(left) else 0
         if quiet == sure:

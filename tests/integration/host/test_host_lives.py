@@ -28,6 +28,7 @@ from pulse_adapters.workers import process_tree
 from pulse_adapters.workers.control_group import ControlGroup, NoControlGroups, home_groups
 from pulse_adapters.workers.proc import (
     ProcStat,
+    children,
     command_line,
     environments,
     is_alive,
@@ -780,6 +781,74 @@ async def test_a_restart_goes_through_all_recorded_lives_no_more_often_than_they
     assert lives.last("p7") == Life("later", ProcessId(1, 2))
     assert first <= 2
     assert recorded.times <= 2 * first
+
+
+def noted_searches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The threads in which processes are searched from now on, each once for each search."""
+    search, threads = MarkedProcesses.search, list[int]()
+
+    def noted(self: MarkedProcesses, *more: Any) -> None:
+        threads.append(threading.get_ident())
+        search(self, *more)
+
+    monkeypatch.setattr(MarkedProcesses, "search", noted)
+    return threads
+
+
+async def test_what_is_left_of_many_that_die_at_once_is_searched_together_and_beside_the_loop(
+    spawner: Spawner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded = {f"p{number}": Life(f"e{number}", ProcessId(1, 1)) for number in range(50)}
+    lives, threads = Lives(spawner, tmp_path, lambda: recorded), noted_searches(monkeypatch)
+    await asyncio.gather(*map(lives.end, recorded))
+    assert threading.get_ident() not in threads
+    assert 0 < len(threads) < 25
+
+
+async def test_no_search_goes_on_for_who_is_just_being_started_for_another_life(
+    spawner: Spawner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marks = {"PULSE_EFFECT": "other"}
+    other = await spawner.start(["sleep", "1000"], output=tmp_path / "log", env=marks)
+    recorded = {"it": Life("e1", ProcessId(1, 1)), "other": Life("other", other)}
+
+    def shows_nothing_yet(pids: Collection[int]) -> Iterator[tuple[int, bytes | None]]:
+        return ((pid, None if pid == other.pid else raw) for pid, raw in environments(pids))
+
+    monkeypatch.setattr(marked_processes, "environments", shows_nothing_yet)
+    lives, threads = Lives(spawner, tmp_path, lambda: recorded), noted_searches(monkeypatch)
+    fewest = 1_000
+    for _ in range(20):  # who else begins on this machine is doubted, too
+        threads.clear()
+        await lives.end("it")
+        fewest = min(fewest, len(threads))
+    assert fewest == 1
+    await spawner.end(other, soft=0.0)
+
+
+@pytest.mark.parametrize("groups", ["with control groups"], indirect=True)
+async def test_groups_of_many_that_are_started_at_once_are_completed_in_one_search(
+    monkeypatch: pytest.MonkeyPatch, groups: LifeGroups
+) -> None:
+    are_moved, threads = threading.Event(), noted_searches(monkeypatch)
+
+    def waits(pids: Collection[int]) -> Iterator[tuple[int, bytes | None]]:
+        assert are_moved.wait(60)
+        return environments(pids)
+
+    monkeypatch.setattr(marked_processes, "environments", waits)
+    with child_of_test(
+        subprocess.Popen(["sh", "-c", "sleep 1000 & " * 40 + "wait"], process_group=0)
+    ) as shell:
+        await until(lambda: len(children(shell.pid)) == 40)
+        begun = [Life(f"e{pid}", ProcessId(pid, start_of(pid))) for pid in children(shell.pid)]
+        for life in begun:
+            groups.begin(life)
+        await until(lambda: all(groups.members(life.effect) for life in begun), 30)
+        are_moved.set()
+        await asyncio.to_thread(groups.close, wait=True)
+        os.killpg(shell.pid, signal.SIGKILL)
+    assert 0 < len(threads) < 30
 
 
 async def test_who_is_left_of_one_is_searched_without_a_look_at_those_of_others(
