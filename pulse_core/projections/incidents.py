@@ -368,6 +368,14 @@ class IncidentFold:
         trial.see(trial.began, words.removeprefix(f"{trial.subject}: "))
         self._add(trial)
 
+    def _start_failed(self, name: str, failed: Sequence[RestartWish], reason: str) -> None:
+        """What was started lives, but did not come up, and Pulse restarts it: no death says so."""
+        if trial := self.state.trials.pop(name, None):
+            for request in filter(None, (one.request for one in failed)):
+                trial.request(request)
+            _, _, words = reason.removeprefix(f"{name} is ").partition(": ")
+            self._add_trial(trial, words or reason)
+
     def _requested(self, row: Event) -> None:
         story = self._current("process", row.subject)
         verb, data = REQUESTS[row.kind], decoded(row)
@@ -530,6 +538,9 @@ class IncidentFold:
             request = words if row.cause == asked else ""
             wish = RestartWish(name, row.subject, reason, row.actor == PULSE, request)
             known = self.state.trying.items()
+            failed = [one for _, one in known if one.process == name and one.outcome]
+            if failed and data.get("survival") and not request:
+                self._start_failed(name, failed, reason)
             # One that is settled and followed by another one began nothing that is not told.
             self.state.trying = {id_: one for id_, one in known if one.process != name or not one.outcome}
             self.state.trying[row.id] = wish
