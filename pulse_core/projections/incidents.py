@@ -371,10 +371,11 @@ class IncidentFold:
     def _start_failed(self, name: str, failed: Sequence[RestartWish], reason: str) -> None:
         """What was started lives, but did not come up, and Pulse restarts it: no death says so."""
         if trial := self.state.trials.pop(name, None):
-            for request in filter(None, (one.request for one in failed)):
+            for request in (one.request for one in failed if one.is_told and one.request):
                 trial.request(request)
             _, _, words = reason.removeprefix(f"{name} is ").partition(": ")
             self._add_trial(trial, words or reason)
+            self._answer_by_restarts(trial)
 
     def _requested(self, row: Event) -> None:
         story = self._current("process", row.subject)

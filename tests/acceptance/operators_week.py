@@ -187,6 +187,7 @@ class Operator:
         text = re.sub(r"\b(error|table.*\)), \d+ times", r"\1, X times", text)
         text = re.sub(r"\braised at least \d+ errors", "raised at least X errors", text)
         text = re.sub(r"\b[0-9a-f]{12,40}\b", "COMMIT", text)
+        text = re.sub(r"\bprobe failed \d+ times?", "probe failed N times", text)
         text = re.sub(r"\buse(s?) \d+(\.\d+)?", r"use\1 X", text)
         text = re.sub(r"\(allowed: \d+(\.\d+)?\)", "(allowed: X)", text)
         return re.sub(r"\b\d+(\.\d+)? (us|ms|s|min|h)\b", "T", text)
@@ -320,6 +321,18 @@ def restarted(it: Operator) -> None:
     pid = it.up()
     it.about_to_break()
     it.upulse("process", "restart", "victim", "--why", "new certificates")
+    it.up("victim", other_than=pid)
+
+
+def deployed_what_does_not_serve(it: Operator) -> None:
+    pid = it.up()
+    it.about_to_break()
+    sick = it.write("sick", "")
+    it.upulse("process", "restart", "victim", "--why", "version 2")
+    it.happened("effect", 3, "restart-process:victim")  # its first start, that of the person, and another one
+    it.sees_it_broken()
+    it.about_to_mend()
+    sick.unlink()
     it.up("victim", other_than=pid)
 
 
@@ -784,6 +797,7 @@ STUCK = "[daemon]\ntick_ms = 200\n" + process("victim", argv("sh", "DIR/program"
 STUCK += check(
     "queue", 'command = ["/bin/sh", "-c", "test ! -e DIR/stuck || { echo 40 letters wait; exit 2; }"]'
 )
+UNTHEMED = "its probe failed N times since its start: 'sh' exited with 1: no theme"
 NOT_READY = "'/bin/sh' exited with 2: the worker is away"
 SMALL_DISK = '[resources]\ndisk = [{ path = "DIR/disk", raise = 0.8, clear = 0.5 }]\n'
 
@@ -877,6 +891,23 @@ TABLE: tuple[Breakage, ...] = (
     Breakage("stopped by a person", SLEEPER, stopped, nothing({"victim": "stopped"})),
     Breakage("stopped and started by a person", SLEEPER, stopped_and_started, nothing(), short=True),
     Breakage("stopped for a second", SLEEPER, stopped_for_a_while, nothing()),
+    Breakage(
+        "restarted by a person with a version that does not serve",
+        process(
+            "victim",
+            '["sleep", "9001"]',
+            'exec = ["sh", "-c", "test ! -e DIR/sick || { echo no theme; exit 1; }"]\nevery = "200ms"',
+            PATIENT.replace("60s", "3s"),
+        ),
+        deployed_what_does_not_serve,
+        Truth(
+            UP,
+            f"process victim: {UNTHEMED}, resolved after T\n"
+            f"  restart-process 2 acked: victim is dead: {UNTHEMED}\n"
+            "  root requested a restart: version 2\n"
+            "  recovered",
+        ),
+    ),
     Breakage("restarted with all others", TWO, all_restarted, nothing(BOTH_UP)),
     Breakage(
         "killed in a pause, then resumed",

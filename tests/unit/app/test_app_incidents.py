@@ -653,20 +653,31 @@ def test_a_restart_that_a_person_requested_and_that_failed_is_told_in_the_incide
     assert (one.requests, one.by_person) == (["ada requested a restart"], False)
 
 
+@pytest.mark.parametrize("is_wished_first", [True, False])
 @pytest.mark.parametrize("began", [NEVER, OWN], ids=["first start", "restart by a person"])
-def test_a_start_that_lives_but_does_not_come_up_is_an_incident_from_where_it_began(began: ProcessDied) -> None:
+def test_a_start_that_lives_but_does_not_come_up_is_an_incident_from_where_it_began(
+    began: ProcessDied, is_wished_first: bool
+) -> None:
     probe = "its probe failed 20 times since its start: http://web/ answers 500"
     again = RESTART.model_copy(update={"reason": f"web is dead after 1 restart: {probe}", "survival": True})
-    asked, died, *later = log_of(
-        (0, AGAIN, "web", PERSON), (1, began, "web"), WISH, (3, ACKED, "#3"), (9, again, again.key),
+    down = [(1, RESTART, RESTART.key), (1, began, "web")]
+    asked, *rows = log_of(
+        (0, AGAIN, "web", PERSON), *(down if is_wished_first else down[::-1]),
+        (3, ACKED, "#2" if is_wished_first else "#3"), (9, again, again.key),
         (10, ACKED, "#5"), (20, again, again.key), (21, ACKED, "#7"), (22, UP, "web"),
     )  # fmt: skip
     fold = IncidentFold()
-    for row in (asked, died, later[0]._replace(cause=asked.id), *later[1:]):
-        fold.take(row)
+    for row in (asked, *rows):
+        fold.take(
+            row._replace(cause=asked.id) if row.subject == RESTART.key and row.at == 10**15 + 1 else row
+        )
     (one,) = (one.spelled() for one in fold.state.all.values())
     assert (one["evidence"], one["began"], one["lasted_ms"]) == (probe, iso(10**15 + 1), 0.021)
-    assert (one["measures"][0]["times"], one["requests"], one["helped"]) == (3, ["ada requested a restart"], True)
+    assert (one["measures"][0]["times"], one["requests"], one["helped"]) == (
+        3,
+        ["ada requested a restart"],
+        True,
+    )
 
 
 @pytest.mark.parametrize(
