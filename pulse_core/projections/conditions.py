@@ -86,7 +86,7 @@ class Condition(NamedTuple):
 class Conditions:
     """The conditions that are raised, and what is remembered of others.
 
-    raised: by name; cleared: when others were last cleared (the last 200);
+    raised: by name; cleared: when others were last cleared (the last 200); began: when those were first seen wrong before;
     answering: open effects that answer one: the condition's name and the measure's place, by effect id;
     tried: when measures were wished in episodes of before (the last 50), by the names in `cleared`;
     last: the measures of the newest of these episodes, as they stood when it was over, likewise;
@@ -99,6 +99,7 @@ class Conditions:
     tried: Mapping[str, tuple[Moment, ...]] = field(default_factory=dict)
     last: Mapping[str, tuple[Measure, ...]] = field(default_factory=dict)
     unwatched: Mapping[str, str] = field(default_factory=dict)
+    began: Mapping[str, Moment] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Condition | None:
         return self.raised.get(name)
@@ -115,7 +116,12 @@ def after(state: Conditions, events: Iterable[Event]) -> Conditions:
     if not state.raised and not state.answering and ConditionRaised.kind not in {one.kind for one in events}:
         return state  # as nearly always: nothing is wrong
     raised, cleared, answering = dict(state.raised), dict(state.cleared), dict(state.answering)
-    tried, last, unwatched = dict(state.tried), dict(state.last), dict(state.unwatched)
+    tried, last, unwatched, began = (
+        dict(state.tried),
+        dict(state.last),
+        dict(state.unwatched),
+        dict(state.began),
+    )
     for event in events:
         kind, name = event.kind, event.subject
         if kind == Effect.kind:
@@ -126,7 +132,8 @@ def after(state: Conditions, events: Iterable[Event]) -> Conditions:
         elif kind == ConditionRaised.kind:
             raised[name] = _raised_condition(raised.get(name), event)
         elif kind == ConditionCleared.kind and name in raised:
-            measures = raised.pop(name).measures
+            over = raised.pop(name)
+            measures, began[name] = over.measures, over.began
             answering = {id_: place for id_, place in answering.items() if place[0] != name}
             last.pop(name, None)
             unwatched.pop(name, None)
@@ -139,9 +146,9 @@ def after(state: Conditions, events: Iterable[Event]) -> Conditions:
                 tried[name] = (*tried.get(name, ()), *(one.wished for one in measures))[-MEASURES:]
             if len(cleared) > REMEMBERED:
                 oldest = next(iter(cleared))
-                for past in (cleared, tried, last, unwatched):
+                for past in (cleared, tried, last, unwatched, began):
                     past.pop(oldest, None)
-    return Conditions(raised, cleared, answering, tried, last, unwatched)
+    return Conditions(raised, cleared, answering, tried, last, unwatched, began)
 
 
 def why_unwatched(cleared: Event) -> str:

@@ -40,6 +40,8 @@ SETTLE = 1 * US_PER_SECOND
 """How long it takes until the death of the process that wrote these lines is recorded."""
 AFTERMATH = 30 * US_PER_SECOND
 """How long after a condition is cleared lines may still be caused by it."""
+LEAD = 60 * US_PER_SECOND
+"""How long before a condition is first seen lines may be caused by it: it is looked for only from time to time."""
 
 Explains = Sequence[tuple[tuple[str, ...], re.Pattern[str]]]
 """Prefixes of condition names, and the lines that these conditions explain."""
@@ -249,12 +251,14 @@ def _of_condition(lines: SimilarLines, curr: Snapshot, explains: Explains) -> Ca
 
 def _condition_of(names: tuple[str, ...], lines: SimilarLines, curr: Snapshot) -> Cause | None:
     """The condition with such a name that these lines may have as their cause, by what it is and when."""
-    for name, condition in curr.conditions.raised.items():
-        if name.startswith(names) and condition.state not in _NO_CAUSE:
+    age, known = curr.now.since(lines.first) - LEAD, curr.conditions
+    for name, condition in known.raised.items():
+        is_before = age > curr.now.since(condition.began)
+        if name.startswith(names) and condition.state not in _NO_CAUSE and not is_before:
             return Cause(f"explained by {name}, {condition.age(curr.now)}")
-    for name, cleared in curr.conditions.cleared.items():
-        since = curr.now.since(cleared)
-        if name.startswith(names) and curr.now.since(lines.last) >= since - AFTERMATH:
+    for name, cleared in known.cleared.items():
+        since, is_before = curr.now.since(cleared), age > curr.now.since(known.began[name])
+        if name.startswith(names) and curr.now.since(lines.last) >= since - AFTERMATH and not is_before:
             return Cause(f"explained by {name}, which was wrong until {duration_text(since)} ago")
     return None
 

@@ -515,6 +515,17 @@ def test_what_is_wrong_at_large_explains_lines_about_it(
         told.expect_note(f"explained by {condition}")
 
 
+@pytest.mark.parametrize("is_over", [False, True])
+@pytest.mark.parametrize(("earlier", "muted"), [(60_000_000, True), (60_000_001, False)])
+def test_an_outage_explains_no_lines_of_long_before_it(earlier: int, muted: bool, is_over: bool) -> None:
+    told = say(story(), "ERROR: connection refused")
+    told.now = told.now.plus(earlier)
+    told.raised("network", "dns-only")
+    if is_over:
+        told.cleared("network")
+    assert bool(tick(told)) is not muted
+
+
 def test_what_an_outage_explains_is_not_told_afterwards_but_what_lasts_is() -> None:
     told = story()
     told.raised("network", "down")
