@@ -151,12 +151,19 @@ class Incident:
         """Whether nothing has ended it, and it did not come again."""
         return not self.over and self.about in FADED_US and now.since(self.last) > FADED_US[self.about]
 
-    def see(self, at: Moment, words: str, times: int = 1, unexplained: bool = False) -> None:
-        """It was seen so, so often."""
+    def see(
+        self,
+        at: Moment,
+        words: str,
+        times: int = 1,
+        unexplained: bool = False,
+        first: Moment | None = None,
+    ) -> None:
+        """It was seen so, so often; first: since when, if once was not enough."""
         self.evidence, name = words, VARYING.sub("N", words)
         if name not in self.causes and len(self.causes) >= MOST_CAUSES:
             name, words, unexplained = OTHERS, OTHERS, False
-        cause = self.causes.setdefault(name, IncidentCause(words, at, at, unexplained=unexplained))
+        cause = self.causes.setdefault(name, IncidentCause(words, first or at, at, unexplained=unexplained))
         cause.varies = cause.varies or without_id(cause.evidence) != without_id(words)
         cause.evidence, cause.last, cause.times = words, at, cause.times + times
 

@@ -316,7 +316,8 @@ class IncidentFold:
         if story.about == "log":  # its lines are only counted
             story.evidence = words
         else:
-            story.see(row.moment, words, number, row.kind == "process-died" and is_unexplained(row))
+            is_unknown = row.kind == "process-died" and is_unexplained(row)
+            story.see(row.moment, words, number, is_unknown, failing_since(row))
         self._follow(story, row)
 
     def _follow(self, story: Incident, row: Event) -> None:

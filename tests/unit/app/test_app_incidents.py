@@ -974,6 +974,18 @@ def test_what_was_well_in_between_is_not_told_as_wrong() -> None:
     assert ": killed, 2 times, resolved after 4 min, wrong for 6 s of it" in next(lines(one))
 
 
+def test_a_cause_that_must_be_seen_several_times_is_told_from_the_first_of_them() -> None:
+    def lost(second: int, words: str) -> tuple[int, Payload, str]:
+        since = 10**15 + (second - 10) * SECOND
+        return second * SECOND, ConditionRaised(evidence=words, state=words, failing=since), "network"
+
+    over = (20 * SECOND, ConditionCleared(evidence="all answer"), "network")
+    (one,) = told_of(lost(15, "no name resolves"), over, lost(100, "no page answers"))
+    begins = [iso(10**15 + 5 * SECOND), iso(10**15 + 90 * SECOND)]
+    assert [cause["first"] for cause in one["causes"]] == begins
+    assert one["began"] == begins[0]
+
+
 def test_each_cause_of_an_incident_is_told_with_its_count_and_time() -> None:
     def died(words: str) -> ProcessDied:
         return ProcessDied(pid=7, healthy=False, evidence=words)
