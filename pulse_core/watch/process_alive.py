@@ -287,8 +287,9 @@ class ProcessAlive:
         newest = self.health.record(process.name).newest
         if told := sight.holder or (newest.holder if newest else ""):
             return told
-        was_asked = sight.answering is not None or (newest is not None and newest.ok is not None)
-        is_free = is_up(sight) or (was_asked and sight.found)
+        # Of what has a probe, only that one's answer says it: who ends before the first one tells nothing of its port.
+        answers = sight.answering if process.probe is None else newest.ok if newest else None
+        is_free = is_up(sight) or (answers is not None and sight.found)
         return "" if is_free else was_held(self._holders.get(process.name, ""))
 
     def _resumed(self) -> frozenset[str]:

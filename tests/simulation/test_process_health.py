@@ -283,6 +283,27 @@ def test_who_holds_the_port_of_what_dies_again_and_again_is_told() -> None:
     simulate(story, one())
 
 
+def test_who_holds_the_port_is_told_of_each_life_that_ends_before_it_could_be_asked() -> None:
+    async def story(world: World) -> None:
+        held = "127.0.0.1:1 is held by process 7 (nginx), not by 8"
+        world.host.says["gateway"] = HealthAnswer(False, held, held)
+        await world.start()
+        await asyncio.sleep(1)
+        world.host.silent.add("gateway")
+        while told(world)["state"] != "flapping":
+            if "gateway" in world.host.processes:
+                await asyncio.sleep(0.3)
+                world.host.kill("gateway")
+            await asyncio.sleep(0.1)
+        deaths = [json.loads(event.data)["evidence"] for event in world.events("process-died")]
+        assert all("127.0.0.1:1 was held by process 7 (nginx)" in death for death in deaths[1:])
+        wishes = [json.loads(event.data) for event in world.events("effect")]
+        (notice,) = [one for one in wishes if one["key"] == "notify:flapping:gateway"]
+        assert "127.0.0.1:1 was held by process 7 (nginx)" in notice["params"]["text"]
+
+    simulate(story, one())
+
+
 def test_however_many_hang_and_take_long_to_end_and_spend_the_budget_who_is_dead_is_started_at_once() -> None:
     names = [f"it{number}" for number in range(6)]
 
