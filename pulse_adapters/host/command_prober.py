@@ -68,7 +68,9 @@ class LocalCommandProber:
         if outcome.exit == 0:
             return CommandAnswer(True, f"{program!r} says that it is well", 0, took_ms)
         how = f"exited with {outcome.exit}" if outcome.exit > 0 else f"was ended by signal {-outcome.exit}"
-        said = one_line(end_of_output(outcome.output, _SAID))
+        # Few words are told: the indents and underlines of a traceback are none.
+        words = "\n".join(" ".join(line.split()) for line in outcome.output.splitlines())
+        said = one_line(end_of_output(words, _SAID))
         return CommandAnswer(False, f"{program!r} {how}{f': {said}' if said else ''}", outcome.exit, took_ms)
 
     async def _end_left(self, main: ProcessId, marker: str) -> None:

@@ -9,7 +9,7 @@ from pulse_core.model.errors import hint
 from pulse_core.model.glob import glob_matches
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.text import count, format_size
+from pulse_core.model.text import count, format_number, format_size
 from pulse_core.model.vitals import Window, numbers
 from pulse_core.ports.commands import CommandAnswer
 from pulse_core.ports.prober import ProbeResult, Trouble
@@ -114,8 +114,8 @@ def of_vital(check: CheckSettings, senses: Iterable[tuple[str, Window]]) -> Chec
             continue
         value = next(iter(Window((window.last,)).values(name.removeprefix(f"{sense}."))), None)
         if isinstance(value, int | float):
-            bound = f"{check.under if check.over is None else check.over:g}"
-            return _measured(check, value, f"{name} is {value:.6g}", bound, {"value": value})
+            bound = format_number((check.under if check.over is None else check.over) or 0)
+            return _measured(check, value, f"{name} is {format_number(value)}", bound, {"value": value})
         known |= {field for field, _ in numbers(window.last.data, sense)}
     return CheckOutcome(None, f"nothing senses {name}{hint(name, known)}")
 

@@ -69,6 +69,11 @@ def format_size(count: float) -> str:
     return f"{count / 1024:.1f} TiB"
 
 
+def format_number(value: float) -> str:
+    """As people write it: `0.25`, `1,234.5`, `67,674,112`."""
+    return f"{value:,.0f}" if abs(value) >= 999_999.5 else f"{value:,.6g}"
+
+
 def clean(text: object) -> str:
     """Escape control characters in untrusted text: a log must not control a terminal."""
     words = str(text)

@@ -1,6 +1,6 @@
 """Conditions: what is wrong with the machine now, since when, and which measures were taken."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -103,6 +103,9 @@ class Conditions:
 
     def __getitem__(self, name: str) -> Condition | None:
         return self.raised.get(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.raised)
 
 
 REMEMBERED = 200

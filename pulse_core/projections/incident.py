@@ -32,7 +32,8 @@ MOST_REQUESTS = 20
 MOST_CAUSES, OTHERS = 10, "other causes"
 """How many causes of one incident are told apart, and how those beyond are called."""
 VARYING = re.compile(
-    r"(?<=\bprocess )\d++|(?<=\bnot by )\d++|(?<!\d)\d++(?:\.\d++|(?=%| ?(?:[KMGT]i?B|ms|s|min|h|days?)\b))"
+    r"(?<=\bprocess )\d++|(?<=\bnot by )\d++"
+    r"|(?<!\d)\d++(?:(?:,\d{3})++(?:\.\d++)?|\.\d++|(?=%| ?(?:[KMGT]i?B|ms|s|min|h|days?)\b))"
 )
 """Process ids and measured values: what was seen twice of one cause differs in them."""
 UNEXPLAINED = re.compile(r"^process \d+ (died(, and how is not known)?|is gone)(;|$)")

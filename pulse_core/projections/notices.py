@@ -5,7 +5,7 @@ others, and gets the newest of each topic, with how many were left out for it, o
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -87,6 +87,9 @@ class Notices:
 
     def __getitem__(self, topic: str) -> Notice | None:
         return self.of.get(topic)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.of)
 
 
 TRIED = frozenset({EffectAcked.kind, EffectFailed.kind})

@@ -1,6 +1,6 @@
 """The history of each guarded process: up or down since when, restarts, and requested stops."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from types import SimpleNamespace
@@ -169,6 +169,9 @@ class Processes:
 
     def __getitem__(self, name: str) -> ProcessHistory:
         return self.of.get(name, UNKNOWN_HISTORY)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.of)
 
 
 _History = SimpleNamespace

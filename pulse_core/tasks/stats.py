@@ -1,6 +1,6 @@
 """How agents have done so far: what they were given, what they finished, and how often in a row they failed."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -68,6 +68,9 @@ class AgentCapabilityStats:
 
     def __getitem__(self, agent: str) -> AgentStats:
         return self.agents.get(agent, NONE)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.agents)
 
 
 NONE = AgentStats()

@@ -333,6 +333,11 @@ async def test_a_unix_socket_is_asked_for_a_connection(
 EXEC: Mapping[str, tuple[list[str], bool | None, str]] = {
     "good": (["true"], True, "says that it is well"),
     "bad": (["sh", "-c", "echo one; echo two >&2; exit 3"], False, "exited with 3: one ↵ two"),
+    "indented": (
+        ["sh", "-c", "printf 'at\n        it\n\t\t^^\n'; exit 1"],
+        False,
+        r"exited with 1: at ↵ it ↵ \^\^$",
+    ),
     "killed": (["sh", "-c", "kill -9 $$"], False, "was ended by signal 9"),
     "endless": (["sh", "-c", "trap '' TERM; yes | cat; sleep 1000"], False, "took longer than 1.5 s"),
     "with children": (["sh", "-c", "setsid sleep 1000 & sleep 1000"], False, "took longer than 1.5 s"),

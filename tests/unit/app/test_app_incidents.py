@@ -1028,7 +1028,10 @@ def test_of_very_many_causes_the_last_are_counted_together() -> None:
 
 
 def test_a_measured_value_makes_no_other_cause_and_only_the_last_one_is_told_as_such() -> None:
-    first, last = [ConditionRaised(evidence=f"web takes {size} MiB, for 5 s") for size in (98.7, 128)]
+    sizes = ("98.7 MiB", "67,674,112", "1,234.5", "128 MiB")
+    first, *more, last = [ConditionRaised(evidence=f"web takes {size}, for 5 s") for size in sizes]
+    (one,) = told_of(*((at, said, "usage:web:memory") for at, said in enumerate((more[0], FREE, more[1]))))
+    assert len(one["causes"]) == 1
     (one,) = told_of(*((at, said, "usage:web:memory") for at, said in enumerate((first, FREE, last))))
     assert (
         next(lines(one))

@@ -154,6 +154,16 @@ def test_a_vital_is_what_the_newest_sample_says() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(67_674_112, "67,674,112"), (999_999.6, "1,000,000"), (1234.5, "1,234.5"), (12, "12"), (0.1, "0.1")],
+)
+def test_a_large_vital_is_told_in_digits(value: float, words: str) -> None:
+    one = check(vital="process-usage.web.memory", over=50_000_000)
+    found = of_vital(one, [window("process-usage", web={"memory": value})])
+    assert found.words == f"{one.vital} is {words} (good: under 50,000,000)"
+
+
 def test_a_vital_that_nobody_senses_is_told_with_the_nearest_one() -> None:
     one = check(vital="system-resource.memroy", over=0.9)
     found = of_vital(

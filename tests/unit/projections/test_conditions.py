@@ -1,13 +1,21 @@
 """What was tried against a condition outlives the episode, so that a budget can be charged with it."""
 
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
+
 import pytest
 
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised, Effect, EffectAcked
 from pulse_core.model.payload import Payload
 from pulse_core.projections.conditions import MEASURES, REMEMBERED, Conditions, after
+from pulse_core.projections.notices import Notices
+from pulse_core.projections.processes import Processes
+from pulse_core.tasks.stats import AgentCapabilityStats
 from tests.events import event
 
+NAMED: Any = {"disk:/": None}
 RAISED, CLEARED = ConditionRaised(evidence="no answer", state="down"), ConditionCleared(evidence="it answers")
 WISH = Effect(action="restart-process", key="k", params={"for_condition": "llm:x"}, survival=True)
 
@@ -16,6 +24,14 @@ def told(*said: tuple[Payload, str]) -> Conditions:
     return after(
         Conditions(), [event(seq, payload, subject) for seq, (payload, subject) in enumerate(said, 1)]
     )
+
+
+@pytest.mark.parametrize(
+    "state", [Conditions(NAMED), Notices(NAMED), Processes(NAMED), AgentCapabilityStats(NAMED)]
+)
+def test_a_rule_may_ask_what_is_among_them_and_go_through_their_names(state: Iterable[str]) -> None:
+    assert list(islice(state, 2)) == ["disk:/"]
+    assert "disk:/" in state
 
 
 def episode(seq: int, name: str = "llm:x", wishes: int = 1) -> list[Event]:
