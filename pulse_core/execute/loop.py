@@ -1,6 +1,7 @@
 """The executor loop: find due effects, record that they begin, begin them."""
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -97,6 +98,7 @@ class ExecutorLoop:
         self._waits: dict[str, Holder] = {}
         """Those of survival for which there was no room."""
         self._full_since: Moment | None = None
+        self._is_newest_next = True
         self._refusals, self._retries = Refusals(), RetryLimit()
         self.beats = 0
         self._stir = asyncio.Event()
@@ -308,11 +310,13 @@ class ExecutorLoop:
         return pause_us / US_PER_SECOND
 
     def _waiting(self, state: State, now: Moment) -> Iterator[OpenEffect]:
-        """Effects without a task, oldest first; those for which no slot is free only if they need none.
+        """Effects without a task, oldest first, survival's last; those for which no slot is free only if they need none.
 
-        However many wait, each costs a fraction of a microsecond in each round.
+        Of survival's, the newest and the oldest begin in turn: who dies beside a crowd does not wait for all of that, nor
+        does any of the crowd wait for ever. However many wait, each costs a fraction of a microsecond in each round.
         """
         full: set[Holder] = set()  # nothing ends during a round: whoever has no room gets none
+        own = deque[OpenEffect]()
         is_outside = bool(self.settings().notice_urls)
         running, reserved = self.workers.running, self._reserved
         waits = self._waits = {id_: who for id_, who in self._waits.items() if id_ in state.effects.open}
@@ -326,15 +330,23 @@ class ExecutorLoop:
             elif is_outside and self._goes_out(effect):
                 yield effect
             elif effect.phase is not executing:  # else it was just recorded, or by an earlier daemon
-                if id_ not in waits and holder(effect.event.data) == SURVIVAL:
-                    yield effect  # which slots it takes is found out then
-                    continue
-                who = waits.get(id_) or holder(effect.event.data)
-                if who not in full and not self.slots.has_room(who):
-                    full.add(who)
-                if effect.cancel or who not in full:
+                who = holder(effect.event.data)
+                if who == SURVIVAL:
+                    own.append(effect)
+                elif effect.cancel or self._has_room(who, full):
                     yield effect
+        while own:
+            effect = own.pop() if self._is_newest_next else own.popleft()
+            # Which slots it takes is found out when it is considered for the first time.
+            if effect.cancel or effect.id not in waits or self._has_room(waits[effect.id], full):
+                yield effect
+                self._is_newest_next ^= effect.id in reserved
         self._tell_of_slots(bool(full), now)
+
+    def _has_room(self, who: Holder, full: set[Holder]) -> bool:
+        if who not in full and not self.slots.has_room(who):
+            full.add(who)
+        return who not in full
 
     def _tell_of_slots(self, held_back: bool, now: Moment) -> None:
         """Say who holds the slots, if effects have been waiting for one for long."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.memory.executors import MemoryExecutor
+from pulse_adapters.memory.executors import MemoryExecutor, MemoryRestart
 from pulse_core.execute.limits import MOST
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
@@ -221,6 +221,32 @@ def test_survival_acts_while_what_rules_requested_never_ends_and_it_is_said_who_
         assert set(errors) == {"effects have been waiting for a slot; these are held: note 4"}
 
     simulate(story, {"daemon": {"concurrency": 4}, "process": [{"name": "gateway", "start": ["gateway"]}]})
+
+
+def test_who_dies_beside_a_crowd_does_not_wait_for_it_and_of_the_crowd_nobody_waits_for_ever() -> None:
+    crowd, others = ([f"{what}{number}" for number in range(20)] for what in ("crowd", "other"))
+
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(100)
+        restarts, before = world.executors["restart-process"], len(world.host.starts)
+        assert isinstance(restarts, MemoryRestart)
+        restarts.seconds = 1.0
+        for name in crowd:
+            world.host.kill(name)
+        for name in others:
+            await asyncio.sleep(0.5)
+            world.host.kill(name)
+        await asyncio.sleep(60)
+        begun = [name for name, _ in world.host.starts[before:]]
+        assert begun.index("other0") < 5, "it died just after the crowd"
+        assert begun.index("crowd2") < 5, (
+            "it waited first for a slot, and as many died later as could be started"
+        )
+        assert sorted(begun) == sorted([*crowd, *others])
+
+    processes = [{"name": name, "start": [name]} for name in (*crowd, *others)]
+    simulate(story, {"daemon": {"concurrency": 2}, "process": processes})
 
 
 def test_a_cooldown_keeps_actions_of_one_key_apart() -> None:
