@@ -151,8 +151,8 @@ class Effects:
 
     settled_at: when a key was last settled (the last 1,000 keys); acted: when rules emitted effects in the
     last minute before the newest one (at most 1,000): `acted` those of survival that are not outward, less those that only
-    start a dead process, which are `started`; `delegated` those of capabilities, `wished` those of all others; last_tick:
-    the highest tick that emitted one.
+    start a dead process, which are `started` (less the first of each key in a minute); `delegated` those of capabilities,
+    `wished` those of all others; last_tick: the highest tick that emitted one.
     """
 
     open: Mapping[str, OpenEffect] = field(default_factory=dict)
@@ -274,7 +274,16 @@ class _EffectTable:
             _note(self.delegated if wish.get("capability") else self.wished, event.moment)
         elif wish["action"] not in OUTWARD:
             is_start = wish.get("params", {}).get("only_start")
-            _note(self.started if is_start else self.acted, event.moment)
+            if not is_start:
+                _note(self.acted, event.moment)
+            elif not self._is_first(event):
+                _note(self.started, event.moment)
+
+    def _is_first(self, event: Event) -> bool:
+        """Whether its key was not settled within a minute; where many die at once, each could use up what all may have."""
+        newest, before = self.settled.get(event.subject), self.before.settled_at.get(event.subject)
+        settled = newest.moment if newest else before
+        return settled is None or event.moment.since(settled) >= MINUTE
 
     def moved(self, id_: str, event: Event) -> None:
         if (entry := self.entries.pop(id_, None)) is None:

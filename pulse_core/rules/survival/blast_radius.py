@@ -58,8 +58,9 @@ def blast_radius_with(holds: Holds) -> Rule:
         """Let through at most `budget.actions_per_minute` actions in a minute over all targets; notices are free.
 
         Starts of dead processes have a budget of their own of the same size, so that nothing else that survival does delays
-        them; the first of each process in a minute is not held back by any. The engine's effects have another one, so that
-        they cannot use up survival's, and are bounded though survival may not be; capabilities have theirs.
+        them; the first of each process in a minute is not held back by any, and costs none. The engine's effects have
+        another one, so that they cannot use up survival's, and are bounded though survival may not be; capabilities have
+        theirs.
         """
         verdict = await inner(prev, curr)
         budgets = [action_budget(topic, verdict, curr) for topic in TITLES]

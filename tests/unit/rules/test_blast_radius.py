@@ -119,6 +119,7 @@ def test_starts_of_the_dead_are_held_back_by_no_other_action_and_the_first_in_a_
     story, wishes = limited(2)
     assert keys(story, wishes, "a", "b", "c", "start:x") == ["a", "b", "start:x", NOTICE]
     assert keys(story.after("1s"), wishes, "start:x", "start:y") == ["start:x", "start:y"]
+    assert keys(story.after("1s"), wishes, "start:x") == ["start:x"]
     assert keys(story.after("1s"), wishes, "start:x", "start:z") == ["start:z", f"{NOTICE}:starts"]
     told = story.expect("notify", key=f"{NOTICE}:starts").params["text"]
     assert told == "1 start of dead processes held back: 2 a minute over all targets are spent: start:x"
@@ -126,6 +127,13 @@ def test_starts_of_the_dead_are_held_back_by_no_other_action_and_the_first_in_a_
         "1 start of dead processes held back: 2 a minute over all targets are spent; wishes: start:x",
     )
     assert keys(story.after("60s"), wishes, "start:x", "a", "b") == ["start:x", "a", "b"]
+
+
+def test_the_first_starts_of_a_crowd_cost_nothing_so_that_who_dies_once_more_does_not_wait_for_it() -> None:
+    story, wishes = limited(2)
+    crowd = [f"start:{number}" for number in range(10)]
+    assert keys(story, wishes, *crowd) == crowd
+    assert keys(story.after("1s"), wishes, *crowd[:3]) == [*crowd[:2], f"{NOTICE}:starts"]
 
 
 def test_a_rule_that_calls_its_wish_a_start_is_held_back_all_the_same() -> None:
