@@ -78,7 +78,8 @@ def in_words(event: Spelled, data: Mapping[str, Any]) -> str:
         case "rollback":
             asked = data.get("asked_by", "pulse")
             by = "" if asked == "pulse" else f", asked by {asked}"
-            return f"{data['rejected'][:12]} was rolled back to {data['to'][:12]}{by}: {data.get('why', '')}"
+            why = f": {data['why']}" if data.get("why") else ""
+            return f"{data['rejected'][:12]} was rolled back to {data['to'][:12]}{by}{why}"
         case "settings-refused":
             return "; ".join(data["faults"])
         case "daemon-started" if data.get("last_seen"):
