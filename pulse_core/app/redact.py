@@ -7,7 +7,7 @@ from pulse_core.app.append import append
 from pulse_core.app.context import HomeContext
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
-from pulse_core.model.kinds import EventRedacted
+from pulse_core.model.kinds import NEVER_REDACTED, EventRedacted
 from pulse_core.model.stored_data import REDACTED, read_data
 
 SHORTEST = 6
@@ -27,12 +27,12 @@ class Redacted(NamedTuple):
 def redactable(home: HomeContext, names: Sequence[str]) -> Sequence[Event]:
     """The events of these ids, or beginnings of ids; raises PulseError if one isn't there.
 
-    Those that are redacted already come first, so that the writer refuses them before anything is recorded: the log has to
-    be opened to write for what a redaction that was killed has left in its -wal.
+    Those that may not be redacted, or are already, come first, so that the writer refuses them before anything is recorded:
+    the log has to be opened to write for what a redaction that was killed has left in its -wal.
     """
     with home.events() as log:
         found = [log.event(name) for name in names]
-    found.sort(key=lambda event: event.data != REDACTED)
+    found.sort(key=lambda event: event.data != REDACTED and event.kind not in NEVER_REDACTED)
     return list({event.id: event for event in found}.values())
 
 

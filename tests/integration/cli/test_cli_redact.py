@@ -53,6 +53,15 @@ def test_what_is_redacted_already_is_refused_before_anything_else_is(quiet: CliH
     assert SECRET in quiet.upulse("events", "--json").out
 
 
+def test_what_may_not_be_redacted_is_refused_before_anything_else_is(quiet: CliHome) -> None:
+    first, second = paused(quiet), paused(quiet)
+    quiet.upulse("redact", first, "--why", "a password", "--yes")
+    kept = str(quiet.upulse("events", "--kind", "event-redacted", "--json").lines[-1]["id"])
+    told = quiet.upulse("redact", second, kept, "--why", "x", "--yes", code=1)
+    assert "can't be redacted" in told.err
+    assert SECRET in quiet.upulse("events", "--json").out
+
+
 def test_a_person_is_asked_first_and_may_refuse(quiet: CliHome) -> None:
     name = paused(quiet)
     quiet.upulse("redact", name, "--why", "a password", code=1)  # nobody answers
