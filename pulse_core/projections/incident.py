@@ -11,7 +11,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.json_answers import CauseJson, IncidentJson, MeasureJson
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.names import ARCHIVE_SESSIONS, CLEAN_PATHS, ONLY_LOGGED, RESTART_PROCESS, RUN_COMMAND
-from pulse_core.model.stored_data import damage_in, is_damaged
+from pulse_core.model.stored_data import REDACTED, damage_in, is_damaged
 from pulse_core.model.text import freed_text
 
 TOLD = frozenset({"notify", "note", "create-task"})
@@ -364,6 +364,8 @@ def outcome_of(row: Event) -> str:
 
 def evidence(row: Event) -> str:
     """What was seen, in words."""
+    if row.data == REDACTED:
+        return "(redacted)"
     if is_damaged(row.data):
         return f"(damaged: {damage_in(row.data)})"
     data = decoded(row)

@@ -44,7 +44,7 @@ from pulse_core.projections.incident import (
     said,
 )
 
-VERSION = 31
+VERSION = 32
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -481,6 +481,7 @@ class IncidentFold:
         elif row.kind == "safe-mode-entered":
             left_out = ", ".join(data.get("left_out", ())) or "nothing"
             words = f"{data.get('crashes')} starts in a row ended within a minute; left out: {left_out}"
+            words = words if data else evidence(row)
             if (one := self._current(DAEMON, "safe mode")) and not one.over:
                 one.causes.clear()  # it goes on, and another start tells what it leaves out by now
                 self._see(one, row, words, 1)
@@ -533,7 +534,7 @@ class IncidentFold:
         ):
             return
         data = decoded(row)
-        action, params = str(data.get("action", "")), data.get("params") or {}
+        action, params = str(data.get("action") or row.subject.partition(":")[0]), data.get("params") or {}
         reason, _, _ = str(data.get("reason") or f"by {row.actor}").partition(HELD_BACK)
         if action == RESTART_PROCESS and isinstance(name := params.get("process"), str):
             asked, words = self.state.asked.pop(name, ("", ""))

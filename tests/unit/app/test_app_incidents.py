@@ -46,7 +46,7 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.payload import Payload
-from pulse_core.model.stored_data import damage_marker
+from pulse_core.model.stored_data import REDACTED, damage_marker
 from pulse_core.ports.readers import EventQuery
 from pulse_core.projections.incidents import MOST, SLACK, IncidentFold, Incidents, after, dump, load
 from tests.events import SECOND, event
@@ -440,9 +440,22 @@ def test_a_task_that_was_made_of_a_condition_is_not_what_ended_it() -> None:
     assert [*lines(one)][-1] == "create-task acked: full"
 
 
-def test_what_was_seen_and_is_redacted_leaves_no_empty_place() -> None:
-    (one,) = told_of((0, FULL.model_copy(update={"evidence": ""}), "disk:/x"), (3, FREE, "disk:/x"))
-    assert next(lines(one)) == "condition disk:/x, resolved after 3 us"
+def test_what_was_seen_and_is_redacted_is_said_to_be() -> None:
+    def redacted(*said: tuple[int, Payload, str]) -> Sequence[IncidentJson]:
+        """The incidents of these, of which all but the last are redacted."""
+        rows = [event(seq, payload, subject, at=at) for seq, (at, payload, subject) in enumerate(said, 1)]
+        chronicle = IncidentFold()
+        for row in rows:
+            chronicle.take(row if row is rows[-1] else row._replace(data=REDACTED))
+        return [one.spelled() for one in chronicle.state.at(rows[-1].moment)]
+
+    (one,) = redacted((0, FULL, "disk:/x"), (3, FREE, "disk:/x"))
+    assert next(lines(one)) == "condition disk:/x: (redacted), resolved after 3 us"
+    (one,) = redacted((0, DIED, "web"), (1, RESTART, RESTART.key), (3, UP, "web"))
+    assert next(lines(one)) == "process web: (redacted), resolved after 3 us"
+    assert [measure["action"] for measure in one["measures"]] == ["restart-process"]
+    (one,) = redacted((0, SafeModeEntered(crashes=3, left_out=("engine",)), ""), (3, UP, "web"))
+    assert next(lines(one)) == "daemon safe mode: (redacted), ongoing"
 
 
 def test_what_a_person_requested_while_a_check_failed_is_part_of_it_whatever_process_that_was_about() -> None:
