@@ -31,6 +31,7 @@ from pulse_core.model.kinds import (
     EffectFailed,
     ProcessRestartRequested,
     ProcessStartRequested,
+    ProcessStopRequested,
     Resumed,
     SettingsLoaded,
 )
@@ -54,6 +55,7 @@ NUDGING_KINDS = frozenset(
         EffectCancelRequested,
         ProcessRestartRequested,
         ProcessStartRequested,
+        ProcessStopRequested,
         Resumed,
         SettingsLoaded,
     )
@@ -293,7 +295,7 @@ class ExecutorLoop:
         state, now = self.current_state(), self.clock.now()
         for effect in self._waiting(state, now):
             try:
-                why = objection(effect, state, now)
+                why = objection(effect, state, now) or self._refusal(effect)
                 if not why and not self._goes_out(effect):
                     pause_us = min(pause_us, self._consider(effect, state, now, drafts) or pause_us)
                     continue
@@ -308,6 +310,16 @@ class ExecutorLoop:
         if drafts:
             await self._commit(drafts)
         return pause_us / US_PER_SECOND
+
+    def _refusal(self, effect: OpenEffect) -> str:
+        """Why one that was tried before is not tried again: its executor refuses it by now, as after other settings."""
+        executor = self.workers.executors.get(effect.wish.action) if effect.attempt else None
+        try:
+            if executor:
+                executor.check(parsed_params(executor.params, effect.wish))
+        except PulseError as error:
+            return str(error)
+        return ""
 
     def _waiting(self, state: State, now: Moment) -> Iterator[OpenEffect]:
         """Effects without a task, oldest first, survival's last; those for which no slot is free only if they need none.

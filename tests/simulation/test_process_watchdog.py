@@ -3,12 +3,14 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from errno import EAGAIN
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from pulse_adapters.host.guarded_processes import guarded_process
 from pulse_adapters.memory.executors import MemoryHost, MemoryRestart
 from pulse_adapters.memory.stores import MemoryCheckpoints
 from pulse_core.model.errors import PulseError
@@ -196,12 +198,50 @@ def test_who_is_not_wanted_any_more_is_not_started_when_the_machine_has_what_it_
         await asyncio.sleep(200)
         world.executors["restart-process"].deed = deed
         world.host.kill("gateway")
-        await asyncio.sleep(60)
+        await asyncio.sleep(61)
+        tried = len(world.events("effect-executing"))
         await world.ask(ProcessStopRequested(), "gateway")
-        await asyncio.sleep(10)
+        await asyncio.sleep(0.01)
+        assert len(world.events("effect-cancelled")) == 1
         world.executors["restart-process"].deed = failing(0)
         await asyncio.sleep(600)
         assert (states(world), starts(world)) == ({"gateway": "stopped"}, 1)
+        assert len(world.events("effect-executing")) == tried
+
+    simulate(story, ONE)
+
+
+@dataclass
+class RestartsOfGuarded(MemoryRestart):
+    """Restarts what the settings of a world guard, and nothing else."""
+
+    world: World | None = None
+
+    def check(self, params: Any) -> None:
+        """As the real one."""
+        assert self.world is not None
+        guarded_process(self.world.settings, params.process)
+
+
+def test_who_is_not_guarded_any_more_is_not_started_when_the_machine_has_what_it_lacked() -> None:
+    async def story(world: World) -> None:
+        async def deed(_event: Event) -> None:
+            raise BlockingIOError(EAGAIN, "no more threads")
+
+        restarts = world.executors["restart-process"] = RestartsOfGuarded(host=world.host, world=world)
+        await world.start()
+        await asyncio.sleep(200)
+        restarts.deed = deed
+        world.host.kill("gateway")
+        await asyncio.sleep(61)
+        world.settings = Settings.model_validate({"process": [{"name": "other", "start": ["other"]}]})
+        await world.ask(ReloadRequested())
+        await asyncio.sleep(0.01)
+        (over,) = world.events("effect-cancelled")
+        assert "no process 'gateway' in config.toml" in over.data
+        restarts.deed = failing(0)
+        await asyncio.sleep(600)
+        assert (starts(world), starts(world, "other")) == (1, 1)
 
     simulate(story, ONE)
 
