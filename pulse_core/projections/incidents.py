@@ -361,6 +361,9 @@ class IncidentFold:
         now = row.moment
         self.state.trials[name] = Incident(row.id, "process", name, now, now, now, words)
 
+    def _trial(self, id_: str) -> Incident | None:
+        return next((one for one in self.state.trials.values() if one.id == id_), None)
+
     def _add_trial(self, trial: Incident, words: str) -> None:
         """A start of what was down on purpose failed: it has been wrong since it was to be up."""
         wanted = self.state.wanted.get(trial.subject)
@@ -375,6 +378,7 @@ class IncidentFold:
             for request in (one.request for one in failed if one.is_told and one.request):
                 trial.request(request)
             _, _, words = reason.removeprefix(f"{name} is ").partition(": ")
+            trial.worked = None
             self._add_trial(trial, words or reason)
             self._answer_by_restarts(trial)
 
@@ -575,7 +579,8 @@ class IncidentFold:
                 del state.trying[row.subject]
         if wish and row.kind in FAILED and (trial := state.trials.pop(wish.process, None)):
             self._add_trial(trial, f"its start failed: {said(row)}")
-        if (answer := state.under_way.pop(row.subject, None)) and (story := state.all.get(answer.incident)):
+        answer = state.under_way.pop(row.subject, None)
+        if answer and (story := state.all.get(answer.incident) or self._trial(answer.incident)):
             measure, outcome = story.measures[answer.key], outcome_of(row)
             if answer.arrived and row.kind != "effect-acked":
                 outcome = SENT_TO_SOME

@@ -686,8 +686,8 @@ def test_a_start_that_lives_but_does_not_come_up_is_an_incident_from_where_it_be
         )
     (one,) = (one.spelled() for one in fold.state.all.values())
     assert (one["evidence"], one["began"], one["lasted_ms"]) == (probe, iso(10**15 + 1), 0.021)
-    assert (one["measures"][0]["times"], one["requests"], one["helped"]) == (
-        3,
+    assert (one["measures"][0]["outcomes"], one["requests"], one["helped"]) == (
+        {"acked": 3},
         ["ada requested a restart"],
         True,
     )
