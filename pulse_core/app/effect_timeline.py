@@ -138,9 +138,10 @@ def effect_called(log: EventReader, name: str, known: Callable[[], Iterable[str]
     found = list(islice(meant, 4))
     if not found:
         what = f"process, condition or effect {name!r}{hint(name, known())}" if known else f"effect {name!r}"
+        of_rules = "; what a rule does: upulse explain" if known else ""
         raise PulseError(
             f"no {what}; give an id, its beginning, at least {SHORTEST} characters of its end, or a key: "
-            "upulse effect list --all"
+            f"upulse effect list --all{of_rules}"
         )
     if len(found) > 1:
         raise PulseError(

@@ -57,13 +57,17 @@ def nothing_sensed(home: HomeContext) -> str:
         return vitals.fault or words
 
 
-def series(home: HomeContext, name: str, after: int, upto: int) -> Series:
-    """One number over time. Raises UnknownName with the nearest there is, or says that nothing was sensed."""
+def series(home: HomeContext, name: str, after: int, upto: int) -> list[Series]:
+    """One number over time, or all whose names begin with this one and a dot.
+
+    Raises UnknownName with the nearest there is, or says that nothing was sensed.
+    """
     with home.vitals() as vitals:
         key = next((key for key in vitals.sample_keys() if name == key or name.startswith(f"{key}.")), None)
     found = all_series(home, after, upto, key) if key else []
-    if one := next((one for one in found if one.name == name), None):
-        return one
+    exact = [one for one in found if one.name == name]
+    if some := exact or [one for one in found if one.name.startswith(f"{name}.")]:
+        return some
     known = [one.name for one in all_series(home, after, upto)]
     if not known:
         raise PulseError(nothing_sensed(home))

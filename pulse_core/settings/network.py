@@ -40,7 +40,9 @@ class NetworkSettings(Group):
     dns: Hosts = Field((), description="names that are resolved", examples=[["one.example", "two.example"]])
     http: Urls = Field((), description="URLs that are fetched", examples=[["http://127.0.0.1:18080/"]])
     resolvers: Servers = Field(
-        (), description="DNS servers, if not the system's", examples=[["127.0.0.1#5353"]]
+        (),
+        description="DNS servers, if not the system's: IP addresses, with a port as `127.0.0.1#5353`",
+        examples=[["127.0.0.1#5353"]],
     )
     interval: Duration = Field(30 * SECOND, ge=SECOND // 10, description="time between two rounds")
     timeout: Duration = Field(5 * SECOND, gt=0, description="how long a target may take to answer")

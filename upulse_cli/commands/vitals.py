@@ -50,7 +50,7 @@ def vitals(
         str | None,
         typer.Argument(
             metavar="KEY",
-            help="One number, as `system-resource.memory`: it is plotted. Else a table.",
+            help="One number, as `system-resource.memory`: it is plotted. Or how several begin, as `process-usage.web`.",
             autocompletion=completed_by("vitals"),
         ),
     ] = None,
@@ -60,20 +60,20 @@ def vitals(
 ) -> None:
     """Show what was sensed.
 
-    Every number with its course; or, if one is named, a plot of it.
+    Every number with its course, or those that begin so; or, if one is named, a plot of it.
     """
     from pulse_core.app.series import all_series, nothing_sensed, series
     from upulse_cli.time_args import moment_arg
 
     where, now = open_home(home), time.time_ns() // 1000
     after = moment_arg(since, "--since") or 0
-    found = [series(where, key, after, now)] if key else all_series(where, after, now)
+    found = series(where, key, after, now) if key else all_series(where, after, now)
     if as_json:
         put_json([to_json(one) for one in found])
     elif not found:
         words = nothing_sensed(where)
         say(f"{words[0].upper()}{words[1:]}")
-    elif key:
+    elif [one.name for one in found] == [key]:
         draw_plot(found[0])
     else:
         draw_table(found)

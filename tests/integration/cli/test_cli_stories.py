@@ -79,6 +79,14 @@ def test_the_state_of_a_moment_after_a_kept_snapshot_agrees_with_the_whole_log(l
         (live.path / "elsewhere").rename(objects)
 
 
+def test_vitals_are_shown_by_how_their_names_begin(live: CliHome) -> None:
+    eventually(lambda: "system-resource.self_cpu" in live.upulse("vitals").out, "a first sample")
+    names = [one["name"] for one in live.upulse("vitals", "system-resource.disks", "--json").json]
+    assert names
+    assert all(name.startswith("system-resource.disks.") for name in names)
+    assert names[0] in live.upulse("vitals", "system-resource.disks").out
+
+
 def test_a_moment_before_the_log_is_refused(live: CliHome) -> None:
     said = live.upulse("state", "--at", "2001-01-01", code=1)
     assert "the log begins after 2001-01-01" in said.err

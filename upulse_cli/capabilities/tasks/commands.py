@@ -97,7 +97,7 @@ def list_(
     if as_json:
         return put_json([task_json(one, now) for one in some])
     if not some:
-        return say("There is no such task; upulse task add makes one.")
+        return say("No task is open that fits; those that have ended: upulse task list --ended")
     from upulse_cli.capabilities.tasks.views import task_table
 
     shown = some[: limit or None]
