@@ -11,6 +11,7 @@ from pulse_adapters.workers.environment import HANDS_MARK
 from pulse_adapters.workers.proc import (
     arguments,
     environment,
+    is_slow_to_show,
     pids,
     read_stat,
     ticks_now,
@@ -29,7 +30,7 @@ OWN = frozenset({"upulse_cli", "pulse_adapters"})
 _SLICE = 50  # processes after which the event loop is given a turn in any case: a fraction of a millisecond
 _EXEC_S = 0.01
 _HANGING_S = 0.01
-"""Up to which pause a process is asked for again that did not answer: many are only read in the background by then."""
+"""Up to which pause a process is asked for again whose user's hang: many are only read in the background by then."""
 _BYTES = 4 * SEARCHED  # no character is longer than four bytes
 
 
@@ -38,8 +39,8 @@ async def find_matching(
 ) -> Mapping[str, tuple[ProcessId, ...]]:
     """The live processes whose argv, joined by spaces, match, by the pattern's name, oldest first.
 
-    Who is just being executed shows no command line: it is looked at again, a quarter of a second long. Of a user whose
-    processes hang, some may be missing.
+    Who is just being executed shows no command line, or keeps it locked: it is looked at again, a quarter of a second long.
+    Of a user whose processes hang for long, some may be missing.
     Pulse itself never matches, nor its command line, nor its children, nor what is in one of the sessions `besides`.
     """
     matching: dict[str, list[ProcessId]] = {name: [] for name in patterns}
@@ -61,8 +62,10 @@ async def find_matching(
                         await asyncio.sleep(0)
                         rested = time.perf_counter()
             await asyncio.sleep(0)
-        ahead = [pid for pid in blank if may_be_in_exec(pid, pause)]
-        if not (ahead := [*ahead, *(hanging if pause < _HANGING_S else ())]):
+        slow = [pid for pid in hanging if is_slow_to_show(pid)]
+        # Who is just being executed, and is given no processor, keeps its line locked.
+        ahead = [pid for pid in (*blank, *hanging) if pid not in slow and may_be_in_exec(pid, pause)]
+        if not (ahead := [*ahead, *(slow if pause < _HANGING_S else ())]):
             break
         await asyncio.sleep(pause)
     return {name: tuple(sorted(some, key=lambda one: one.started)) for name, some in matching.items()}

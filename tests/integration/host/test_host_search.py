@@ -22,7 +22,7 @@ from pulse_adapters.host.process_search import (
 )
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.proc import command_line, pids, read_stat, start_time_of
-from pulse_adapters.workers.process_memory import MOST, ProcessMemory, Told
+from pulse_adapters.workers.process_memory import HANGING, MEMORY, MOST, ProcessMemory, Told
 from pulse_core.model.pattern import SearchPattern
 from pulse_core.ports.host import ProcessId
 from tests.engine_user import ROOT_ALONE
@@ -141,7 +141,9 @@ async def test_who_is_just_being_executed_is_found(word: str) -> None:
             subprocess.Popen(sleeper(f"{word}-{number}"))
         ) as one:  # it returns when the exec has begun
             try:
-                assert [seen.pid for seen in await found(f"{word}-{number}$")] == [one.pid]
+                pids = [seen.pid for seen in await found(f"{word}-{number}$")]
+                # With no processor for a tenth of a second it counts as one that hangs; then nobody is started for a name.
+                assert pids == [one.pid] or (not pids and MEMORY.is_slow(os.getuid()))
             finally:
                 one.kill()
 
@@ -164,16 +166,17 @@ def test_who_entered_a_namespace_is_no_thread_of_the_kernel() -> None:
         assert not may_be_in_exec(2, 0.0)
 
 
+@pytest.mark.parametrize("told", [b"", HANGING], ids=["shows none", "keeps it locked, as in its exec"])
 @pytest.mark.parametrize(("age", "looks"), [(0, 8), (SETTLED + 1, 4)])
 async def test_who_shows_no_command_line_is_waited_for_unless_it_is_old(
-    mark: str, word: str, monkeypatch: pytest.MonkeyPatch, age: int, looks: int
+    mark: str, word: str, monkeypatch: pytest.MonkeyPatch, age: int, looks: int, told: Told
 ) -> None:
     pid, asked = child(*sleeper(word)), list[int]()
 
     class Blank(ProcessMemory):
         def read_all(self, name: str, pids: Collection[int], most: int = MOST) -> Mapping[int, Told]:
             asked.extend(pids)
-            return {**super().read_all(name, pids, most), **({pid: b""} if pid in pids else {})}
+            return {**super().read_all(name, pids, most), **({pid: told} if pid in pids else {})}
 
     try:
         born = start_time_of(pid)

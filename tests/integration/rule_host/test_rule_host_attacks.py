@@ -163,7 +163,7 @@ async def test_nothing_is_left_of_a_host(tmp_path: Path) -> None:
         assert not (await folded(host, 2)).faults
         assert (next(scratch.iterdir()) / "c").exists()
     assert not list(scratch.iterdir())
-    assert set(os.listdir("/proc/self/fd")) == before
+    assert set(os.listdir("/proc/self/fd")) <= before, "what an earlier test held may be closed meanwhile"
 
 
 def test_what_a_killed_daemon_left_is_deleted_but_nothing_that_is_held(tmp_path: Path) -> None:
