@@ -178,7 +178,8 @@ def last_seen(home: HomeContext, signs: Sequence[Moment]) -> str:
     signs: when it last kept a tick or a sample .
     """
     with home.events() as log:
-        event = next((event.at for event in log.events(newest_first=True) if event.actor == DAEMON), 0)
+        rows = log.events(newest_first=True)
+        event = next((row.at for row in rows if row.actor == DAEMON and row.kind != "log-restored"), 0)
     last = max(event, *(sign.at for sign in signs), 0)
     return iso(last) if last else ""
 

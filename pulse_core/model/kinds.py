@@ -100,6 +100,11 @@ class LogRestored(Payload, kind="log-restored", wakes=Wake.NEVER):
     fault: Text = Field(default="", description="why not all rows could be kept; there may be more of them")
     kept_at: str = Field(default="", description="where the log that was there is kept")
 
+    @property
+    def has_gap(self) -> bool:
+        """Whether rows may be missing behind those that are there again, and with them how the last daemon ended."""
+        return not self.salvaged or self.lost > 0
+
 
 class EventRedacted(Payload, kind="event-redacted", by=Role.PERSON, wakes=Wake.NEVER):
     """A person had the data of an earlier event taken out of the log; its row stays, and so does the chain.

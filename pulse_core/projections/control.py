@@ -12,6 +12,7 @@ from pulse_core.model.kinds import (
     EnginePromoted,
     EngineRolledBack,
     EventRedacted,
+    LogRestored,
     LogVerified,
     Paused,
     Resumed,
@@ -41,7 +42,9 @@ class Control:
     left_out_since when just that;
     redacted: whether data was taken out of the log since the last start, so that checkpoints may still have it;
     anchored: where its head is written down outside of the home; unwatched: when the daemon before the last one stopped or
-    was last seen (UTC microseconds; 0 if there was none); death: how that one ended without a stop, or empty."""
+    was last seen (UTC microseconds; 0 if there was none); death: how that one ended without a stop, or empty;
+    restored: when the backup was made from which the log was put back since the last start, if it lacks how that daemon
+    ended (UTC microseconds; else 0); has_gap: whether that was so at the last start, and `unwatched` is of that backup."""
 
     paused: Moment | None = None
     by: str = ""
@@ -64,6 +67,8 @@ class Control:
     anchored: tuple[str, ...] = ()
     unwatched: int = 0
     death: str = ""
+    restored: int = 0
+    has_gap: bool = False
 
 
 KINDS = frozenset(
@@ -76,6 +81,7 @@ KINDS = frozenset(
         EnginePromoted,
         EngineRolledBack,
         EventRedacted,
+        LogRestored,
         LogVerified,
         Paused,
         Resumed,
@@ -104,10 +110,16 @@ def after(state: Control, events: Iterable[Event]) -> Control:
                 state = replace(state, faults=tuple(one[:LONGEST_FAULT] for one in faults[:MOST_FAULTS]))
             case DaemonStarted(pid=pid, version=version, last_seen=seen):
                 last = state.stopped or state.started
-                unwatched = max(seen, last.at if last else 0)
+                unwatched = state.restored or max(seen, last.at if last else 0)
+                has_gap = bool(state.restored)
                 state = replace(_start(state, event.moment), pid=pid, version=version, unwatched=unwatched)
+                state = replace(state, restored=0, has_gap=has_gap)
                 death = _death(state, event.moment)
                 state = replace(state, started=event.moment, stopped=None, redacted=False, death=death)
+            case LogRestored(made_at=made_at) as restored:
+                # Nobody restores while a daemon runs; how the one ended that the log knows, is not in it.
+                if restored.has_gap and state.started and not state.stopped:
+                    state = replace(state, unproven=None, stopped=event.moment, restored=made_at)
             case EventRedacted():
                 state = replace(state, redacted=True)
             case AnchorPlaces(places=places):

@@ -312,6 +312,33 @@ class Incident:
         }
 
 
+@dataclass(slots=True)
+class UnderWay:
+    """An effect that answers an incident, by its id: under which key, whether Pulse wished it, and whether it is a notice
+    that some of its addresses have."""
+
+    incident: str
+    key: str
+    is_own: bool
+    arrived: bool = False
+
+
+@dataclass(slots=True)
+class RestartWish:
+    """A restart that did not bring its process up yet: of which process, under which key, why, whether Pulse wished it, and
+    the request of a person that it answers, in words.
+
+    is_told: an incident has it, or will have if the start fails; outcome: empty until it is settled."""
+
+    process: str
+    key: str
+    reason: str
+    is_own: bool
+    request: str = ""
+    is_told: bool = False
+    outcome: str = ""
+
+
 def incident_from(values: dict[str, Any]) -> Incident:
     """The incident from its fields, as JSON values; raises TypeError or KeyError if these are not they."""
     causes = {

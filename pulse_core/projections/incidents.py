@@ -32,6 +32,8 @@ from pulse_core.projections.incident import (
     QUIET_US,
     TOLD,
     Incident,
+    RestartWish,
+    UnderWay,
     decoded,
     evidence,
     incident_from,
@@ -44,7 +46,7 @@ from pulse_core.projections.incident import (
     said,
 )
 
-VERSION = 32
+VERSION = 33
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -64,7 +66,8 @@ REQUESTS = {
     "process-restart-requested": "restart",
 }
 ABOUTS = ("condition", "process", "log", "error")
-STARTED, STOPPED, SETTINGS = "daemon-started", "daemon-stopped", "settings-loaded"
+OF_DAEMON = ("daemon-started", "daemon-stopped", "settings-loaded", "log-restored")
+STARTED, STOPPED, SETTINGS, RESTORED = OF_DAEMON
 DELAYED = {"restart-delayed": "process", "answer-delayed": "condition"}
 ATTEMPTED = "effect-attempt-failed"
 DAEMON = "daemon"
@@ -81,9 +84,7 @@ OF_PULSE = {
     "notify:engine:quarantine": "rule ",
 }
 """With what begins what the incident is about that a notice of Pulse itself tells of, by its key: the newest one."""
-KINDS = frozenset(
-    {*BEGINS, *ENDS, *ENGINE, *REQUESTS, *DELAYED, STARTED, STOPPED, SETTINGS, *SETTLING, "effect", ATTEMPTED}
-)
+KINDS = frozenset({*BEGINS, *ENDS, *ENGINE, *REQUESTS, *DELAYED, *OF_DAEMON, *SETTLING, "effect", ATTEMPTED})
 SENT_TO_SOME = "sent-to-some"
 """What became of a notice that some of its addresses have, and others do not."""
 ROLLED_BACK, NOT_GUARDED = "its commit was rolled back", "no longer guarded"
@@ -94,33 +95,6 @@ RECENT = 5
 
 MOST, SLACK = 1_000, 100
 """How many incidents are kept that are over, and how many more until the oldest are left out."""
-
-
-@dataclass(slots=True)
-class UnderWay:
-    """An effect that answers an incident, by its id: under which key, whether Pulse wished it, and whether it is a notice
-    that some of its addresses have."""
-
-    incident: str
-    key: str
-    is_own: bool
-    arrived: bool = False
-
-
-@dataclass(slots=True)
-class RestartWish:
-    """A restart that did not bring its process up yet: of which process, under which key, why, whether Pulse wished it, and
-    the request of a person that it answers, in words.
-
-    is_told: an incident has it, or will have if the start fails; outcome: empty until it is settled."""
-
-    process: str
-    key: str
-    reason: str
-    is_own: bool
-    request: str = ""
-    is_told: bool = False
-    outcome: str = ""
 
 
 @dataclass(slots=True)
@@ -217,7 +191,11 @@ class IncidentFold:
             self._guarded(row, frozenset(decoded(row).get("processes", ())))
         if kind == STOPPED:
             self._end_holds(row.moment)
-        if kind in (STARTED, STOPPED) or (self.state.alive and not self.state.stopped and row.actor == PULSE):
+        is_alive = self.state.alive and not self.state.stopped and row.actor == PULSE
+        if kind == RESTORED:  # while no daemon ran, and how the last one ended may be among what is missing
+            data = decoded(row)
+            self.state.stopped = self.state.stopped or not data.get("salvaged") or bool(data.get("lost"))
+        elif kind in (STARTED, STOPPED) or is_alive:
             self.state.alive, self.state.stopped = row.moment, kind == STOPPED
 
     def _current(self, about: str, subject: str) -> Incident | None:

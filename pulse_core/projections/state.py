@@ -127,7 +127,7 @@ class StateProjection(Generic[T]):
 
 EFFECTS = StateProjection("effects", 6, Effects, effects.KINDS, effects.after)
 PROCESSES = StateProjection("processes", 19, Processes, processes.KINDS, processes.after)
-CONTROL = StateProjection("control", 8, Control, control.KINDS, control.after)
+CONTROL = StateProjection("control", 9, Control, control.KINDS, control.after)
 CONDITIONS = StateProjection("conditions", 10, Conditions, conditions.KINDS, conditions.after)
 NOTICES = StateProjection("notices", 8, Notices, notices.KINDS, notices.after)
 LOGS = StateProjection("logs", 4, Logs, logs.KINDS, logs.after, lambda value: value.entries <= logs.FEW)

@@ -19,6 +19,7 @@ from pulse_core.projections.state import CurrentState
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
 from pulse_core.watch.evaluate_process import (
+    LOG_GAP,
     NO_DAEMON,
     ProcessProbe,
     believed,
@@ -202,7 +203,8 @@ class ProcessAlive:
         turned = round(asyncio.get_running_loop().time() * US_PER_SECOND)
         last, self._concluded = self._concluded, (now, turned)
         if last is None:
-            return self.current_state().control.unwatched, NO_DAEMON
+            control = self.current_state().control
+            return control.unwatched, LOG_GAP if control.has_gap else NO_DAEMON
         gap, longest = now.since(last[0]), SLOWEST * self.settings().watch.process_interval + LATE_US
         is_unwatched = gap > longest or gap - (turned - last[1]) > STOOD_STILL_US
         return (now.at - gap, "nobody looked") if is_unwatched else (0, "")

@@ -32,6 +32,7 @@ from pulse_core.model.kinds import (
     EngineRolledBack,
     ErrorReported,
     LogMatched,
+    LogRestored,
     ProcessDied,
     ProcessRestartRequested,
     ProcessStartRequested,
@@ -828,6 +829,16 @@ def test_the_death_of_the_daemon_a_rollback_a_quarantine_and_safe_mode_are_incid
     )
     assert next(lines(back)) == "engine aaaaaaaaaaaa: aaaaaaaaaaaa was rolled back: 3 errors"
     assert (quarantined["subject"], quarantined["ended_by"]) == ("mine", "other rules were loaded")
+
+
+def test_a_daemon_whose_end_is_not_in_a_log_that_was_put_back_did_not_die() -> None:
+    def restored(salvaged: int, lost: int) -> int:
+        back = LogRestored(source="/b", made_at=10**15 + 5, rows=2, salvaged=salvaged, lost=lost)
+        return len(told_of((0, STARTED, ""), (5, UP, "web"), (30, back, ""), (40, STARTED, "")))
+
+    assert restored(0, 0) == 0, "a backup of a daemon that ran, on another machine"
+    assert restored(3, 2) == 0
+    assert restored(3, 0) == 1, "all that it recorded is there, and no stop"
 
 
 def test_several_deaths_of_the_daemon_lasted_at_most_as_long_as_it_was_not_seen() -> None:

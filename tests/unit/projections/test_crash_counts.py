@@ -13,6 +13,7 @@ from pulse_core.model.kinds import (
     EngineEnabled,
     EnginePromoted,
     EngineRolledBack,
+    LogRestored,
     PromoteRequested,
     RollbackRequested,
     SafeModeEntered,
@@ -53,6 +54,24 @@ def log(words: str) -> list[Event]:
 
 def control_after(words: str) -> Control:
     return FOLD(FOLD.start, log(words)).control
+
+
+def test_of_a_log_that_was_put_back_it_is_not_known_how_its_last_daemon_ended_nor_what_happened_since() -> (
+    None
+):
+    restored = LogRestored(source="/b", made_at=7 * SECOND, rows=2)
+    begun = log("start start start")
+    back = event(4, restored, at=90 * SECOND)._replace(boot="boot-0")
+    state = FOLD(FOLD.start, [*begun, back]).control
+    assert state.stopped == back.moment
+    again = event(5, KINDS["start"], at=99 * SECOND)._replace(boot="boot-0")
+    state = FOLD(FOLD.start, [*begun, back, again]).control
+    assert (state.death, state.unwatched, state.has_gap, state.crashes) == ("", 7 * SECOND, True, 2)
+    later = event(6, KINDS["start"], at=200 * SECOND)._replace(boot="boot-0")
+    state = FOLD(FOLD.start, [*begun, back, again, later]).control
+    assert (bool(state.death), state.has_gap) == (True, False)
+    whole = event(4, restored.model_copy(update={"salvaged": 2}), at=90 * SECOND)._replace(boot="boot-0")
+    assert FOLD(FOLD.start, [*begun, whole]).control.stopped is None, "all that it recorded is there"
 
 
 @pytest.mark.parametrize(

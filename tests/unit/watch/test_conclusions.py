@@ -8,7 +8,7 @@ from pulse_core.model.payload import Payload
 from pulse_core.ports.host import ProcessId, ProcessObservation
 from pulse_core.projections.processes import Intent, LastStart, ProcessHistory
 from pulse_core.settings.processes import ProcessSettings
-from pulse_core.watch.evaluate_process import ProcessConclusion, ProcessProbe, believed, conclude
+from pulse_core.watch.evaluate_process import LOG_GAP, ProcessConclusion, ProcessProbe, believed, conclude
 
 MINUTE = 60_000_000
 OLD, NEW = ProcessId(5, 50), ProcessId(6, 60)
@@ -284,6 +284,9 @@ def test_a_death_while_no_daemon_ran_says_between_when() -> None:
         "process 5 is gone; it ended between 1970-01-01 00:09:00 and 00:10:00 UTC, while no daemon ran"
     )
     assert died.last_seen == NOW.at - MINUTE
+    (died,) = said(look(ProcessObservation(), UP, unwatched=NOW.at - MINUTE, unwatched_while=LOG_GAP))
+    assert isinstance(died, ProcessDied)
+    assert died.evidence.endswith(" 00:10:00 UTC, while the log has a gap")
     (died,) = said(look(ProcessObservation(), UP, unwatched=NOW.at - MINUTE, ended=[OLD]))
     assert isinstance(died, ProcessDied)
     assert ("no daemon ran" in died.evidence, died.last_seen) == (False, 0)
