@@ -135,7 +135,7 @@ def _open_unnamed(path: Path, mode: int, within: int | None) -> int | None:
     except OSError as error:
         if error.errno in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
             return None
-        raise
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None  # not of its folder
 
 
 def _give_name(file: int, path: Path, within: int | None) -> None:

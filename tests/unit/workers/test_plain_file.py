@@ -207,6 +207,13 @@ def test_a_file_that_cannot_be_read_is_named(read: Callable[[str, int], object])
     assert refused.value.filename == "/proc/self/mem"
 
 
+def test_a_file_that_cannot_be_made_is_named_and_not_its_folder(tmp_path: Path) -> None:
+    path = tmp_path / "gone" / "file"
+    with pytest.raises(FileNotFoundError) as refused:
+        replace_plain(path, b"new")
+    assert refused.value.filename == str(path)
+
+
 def write_to_full_disk(path: Path) -> None:
     with replacing(path) as file:
         full = os.open("/dev/full", os.O_WRONLY)
