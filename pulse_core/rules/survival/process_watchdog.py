@@ -21,6 +21,7 @@ from pulse_core.projections.effects import Phase
 from pulse_core.projections.notices import Notice
 from pulse_core.projections.processes import (
     STAYED_US,
+    SYSTEMD,
     Intent,
     ProcessHistory,
     RestartRequest,
@@ -495,7 +496,8 @@ def _unwanted_status(
             if process.autostart
             else f"and autostart = false; start it: upulse process start {process.name}"
         )
-        return ProcessStatus(ProcessState.STOPPED, left, f"{stop.words}, {lasting}")
+        words = f"{stop.words}; left alone" if stop.by == SYSTEMD else stop.words
+        return ProcessStatus(ProcessState.STOPPED, left, f"{words}, {lasting}")
     wanted = f"{stop.by} wants it down"
     if curr.control.paused:
         return ProcessStatus(ProcessState.STOPPING, why=f"{wanted}, and Pulse is paused by {curr.control.by}")

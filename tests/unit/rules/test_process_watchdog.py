@@ -335,7 +335,7 @@ def test_of_a_unit_that_is_inactive_what_systemd_says_of_it_is_told_and_nobody_i
     story = die(a_story())
     story.event(ProcessStopped(evidence="unit is inactive", expires_us=HOUR_US), "gateway")
     story.tick()
-    assert notes(story) == ["gateway: stopped: unit is inactive, for another 1 h"]
+    assert notes(story) == ["gateway: stopped: unit is inactive; left alone, for another 1 h"]
 
 
 def test_what_is_down_on_purpose_is_left_so_until_that_expires() -> None:
