@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from itertools import count
 
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.tree_usage import CpuMeter, process_usage, shared_once, tree_pids
@@ -21,7 +22,7 @@ from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
 
 STEP = 20
-"""Processes that are read before the loop may do something else."""
+"""Processes that are read before the loop may do something else, of however many trees they are."""
 UNSEEN = 3
 """Intervals without a sample after which what took too much before counts as doing so anew; or a minute, if longer."""
 
@@ -49,7 +50,7 @@ class ProcessUsageWatcher:
         self._settings, self._known, self._members = settings, known, members
         self._current_state, self._window = current_state, window
         self.nudge = asyncio.Event()
-        self._clock, self._cpu = SystemClock(), CpuMeter(time.monotonic)
+        self._clock, self._cpu, self._reads = SystemClock(), CpuMeter(time.monotonic), count(1)
         self._files = FileThreads(is_needed=lambda: True, in_child=False)
 
     @property
@@ -96,10 +97,10 @@ class ProcessUsageWatcher:
     async def _measured(self, process: ProcessSettings, main: ProcessId) -> dict[str, Json]:
         found: list[ProcessUsage] = []
         others = (one.pid for one in self._members(process.name))
-        for number, pid in enumerate(tree_pids(main.pid, others), 1):
+        for pid in tree_pids(main.pid, others):
             if one := process_usage(pid):
                 found.append(one)
-            if number % STEP == 0:
+            if next(self._reads) % STEP == 0:
                 await asyncio.sleep(0)
         memory, bound = sum(one.memory for one in found), process.memory_bound
         if bound and memory >= bound and len(found) > 1:

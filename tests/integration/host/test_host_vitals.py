@@ -12,6 +12,8 @@ from pulse_adapters.host.disks import Disks
 from pulse_adapters.host.memory_consumers import MemoryConsumers
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.host.system_watcher import PsiTriggers, SystemResource
+from pulse_adapters.host.usage_watcher import STEP, ProcessUsageWatcher
+from pulse_adapters.workers.proc import read_stat
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.projections.state import State
@@ -121,3 +123,18 @@ async def heartbeat(seconds: float) -> float:
         await asyncio.sleep(0.01)
         worst = max(worst, time.monotonic() - before - 0.01)
     return worst
+
+
+async def test_the_loop_turns_while_many_small_trees_are_measured() -> None:
+    names, turns = [f"p{number}" for number in range(200)], list[int]()
+    settings = Settings.model_validate({"process": [{"name": name, "start": [name]} for name in names]})
+    seen = read_stat(os.getpid())
+    assert seen is not None
+    known = dict.fromkeys(names, seen.found)
+    usage = ProcessUsageWatcher(lambda: settings, lambda: known, lambda name: (), State, Window)
+    measuring = asyncio.create_task(usage.collect())
+    while not measuring.done():
+        turns.append(1)
+        await asyncio.sleep(0)
+    assert measuring.result().data.keys() == set(names)
+    assert len(turns) >= len(names) // STEP
