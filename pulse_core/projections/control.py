@@ -43,8 +43,8 @@ class Control:
     redacted: whether data was taken out of the log since the last start, so that checkpoints may still have it;
     anchored: where its head is written down outside of the home; unwatched: when the daemon before the last one stopped or
     was last seen (UTC microseconds; 0 if there was none); death: how that one ended without a stop, or empty;
-    restored: when the backup was made from which the log was put back since the last start, if it lacks how that daemon
-    ended (UTC microseconds; else 0); has_gap: whether that was so at the last start, and `unwatched` is of that backup."""
+    restored: when the backup was made from which the log was put back since the last start, if it may lack how that daemon
+    ended (UTC microseconds; else 0); has_gap: whether that was so at the last start: then `unwatched` is of that backup."""
 
     paused: Moment | None = None
     by: str = ""

@@ -21,7 +21,7 @@ DIED = "died, and how is not known"
 
 UNIT_US = 5_000_000
 """How long after a unit was restarted the state in which it is seen is surely of that start."""
-NO_DAEMON, LOG_GAP = "no daemon ran", "the log has a gap"
+NO_DAEMON, LOG_GAP = "no daemon ran", "the log may have a gap"
 """Why nothing is known of before a daemon's first look; the second of a log that was put back from a backup."""
 
 
