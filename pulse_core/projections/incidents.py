@@ -87,6 +87,7 @@ OF_PULSE = {
 KINDS = frozenset({*BEGINS, *ENDS, *ENGINE, *REQUESTS, *DELAYED, *OF_DAEMON, *SETTLING, "effect", ATTEMPTED})
 SENT_TO_SOME = "sent-to-some"
 """What became of a notice that some of its addresses have, and others do not."""
+NEW_SETTINGS = "new settings were loaded"
 ROLLED_BACK, NOT_GUARDED = "its commit was rolled back", "no longer guarded"
 FAILED = frozenset({"effect-failed", "effect-unknown"})
 
@@ -104,7 +105,8 @@ class Incidents:
     under_way: by effect; trials: by process, what will have begun an incident if its start fails; trying: the
     restarts that may still fail, by their ids; asked: by process, what a person last requested (the event's id, and in
     words) while nothing was wrong; wanted: by process, from when on the person who requested something last wants it up;
-    causes: the newest events of an incident, to its id; alive: the last sign of a daemon; stopped: it has been stopped."""
+    causes: the newest events of an incident, to its id; alive: the last sign of a daemon; stopped: it has been stopped;
+    settings: the digest of those in force."""
 
     all: dict[str, Incident] = field(default_factory=dict)
     left_out: int = 0
@@ -117,6 +119,7 @@ class Incidents:
     causes: dict[str, str] = field(default_factory=dict)
     alive: Moment | None = None
     stopped: bool = False
+    settings: str = ""
 
     def at(self, now: Moment) -> Sequence[Incident]:
         """The incidents, after the last event: what did not come again for long is over."""
@@ -188,7 +191,9 @@ class IncidentFold:
         elif kind == STARTED:
             self._started(row)
         elif kind == SETTINGS:
-            self._guarded(row, frozenset(decoded(row).get("processes", ())))
+            data = decoded(row)
+            self._guarded(row, frozenset(data.get("processes", ())))
+            self._reloaded(str(data.get("digest", "")))
         if kind == STOPPED:
             self._end_holds(row.moment)
         is_alive = self.state.alive and not self.state.stopped and row.actor == PULSE
@@ -425,6 +430,17 @@ class IncidentFold:
         for story in self._newest():
             if story.about == "process" and not story.over and story.subject not in names:
                 story.end(row.moment, NOT_GUARDED)
+
+    def _reloaded(self, digest: str) -> None:
+        """Other settings are in force: what was well from then on may be so by them."""
+        before, self.state.settings = self.state.settings, digest
+        for story in self._newest() if before and before != digest else ():
+            is_concerned = story.about == "process" or (story.about == "condition" and story.worked)
+            if story.over or not is_concerned:
+                continue
+            if NEW_SETTINGS not in story.requests:
+                story.request(NEW_SETTINGS)
+            story.worked = None
 
     # The daemon and the engine
 

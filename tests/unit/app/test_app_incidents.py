@@ -355,6 +355,28 @@ def test_what_healed_by_itself_or_by_a_person_was_not_helped() -> None:
     assert one["helped"]
 
 
+@pytest.mark.parametrize("about", ["process", "condition"])
+@pytest.mark.parametrize(("digest", "helped"), [("d", True), ("e", False)])
+def test_what_is_well_once_other_settings_are_loaded_is_not_said_to_be_so_by_what_pulse_did_before(
+    about: str, digest: str, helped: bool
+) -> None:
+    def loaded(letter: str) -> SettingsLoaded:
+        return SettingsLoaded(digest=letter * 64, processes=("web",))
+
+    restart = RESTART.model_copy(update={"params": {"process": "web", "for_condition": "usage:web:memory"}})
+    began, over, name = (
+        (DIED, UP, "web")
+        if about == "process"
+        else (ConditionRaised(evidence="much"), ConditionCleared(evidence="less"), "usage:web:memory")
+    )
+    (one,) = told_of(
+        (0, loaded("d"), ""), (1, began, name), (2, restart, RESTART.key), (3, ACKED, "#3"),
+        (4, loaded(digest), ""), (5, over, name),
+    )  # fmt: skip
+    assert (one["helped"], one["requests"]) == (helped, [] if helped else ["new settings were loaded"])
+    assert helped or list(lines(one))[-1].startswith("recovered after a request")
+
+
 def test_a_restart_after_which_another_one_was_held_back_did_not_help() -> None:
     """Nothing would be due again: the process was known to be down still."""
     held = RestartDelayed(held_by="its own budget of restarts", since=10**15 + 5, held_us=SECOND, lasts=True)
