@@ -464,6 +464,20 @@ def reloaded(it: Operator) -> None:
     it.upulse("daemon", "reload")
 
 
+def probe_made_wrong_and_right(it: Operator) -> None:
+    it.up()
+    it.about_to_break()
+    it.configure(PROBED.replace('"true"', '"false"'))
+    it.upulse("daemon", "reload")
+    it.happened("effect-acked", 2, "")  # its first start, and that of what answers no probe
+    it.is_in("starting")
+    it.sees_it_broken()
+    it.about_to_mend()
+    it.configure(PROBED)
+    it.upulse("daemon", "reload")
+    it.up()
+
+
 def not_started(it: Operator) -> None:
     it.until(lambda: it.served.process("victim")["state"] != "unknown", "it has been looked at")
 
@@ -797,6 +811,8 @@ STUCK = "[daemon]\ntick_ms = 200\n" + process("victim", argv("sh", "DIR/program"
 STUCK += check(
     "queue", 'command = ["/bin/sh", "-c", "test ! -e DIR/stuck || { echo 40 letters wait; exit 2; }"]'
 )
+PROBED = process("victim", '["sleep", "9001"]', 'exec = ["true"]\nevery = "200ms"\nevidence = 2', PATIENT)
+ILL_PROBED = "'false' exited with 1; 2 probes in a row failed"
 UNTHEMED = "its probe failed N times since its start: 'sh' exited with 1: no theme"
 NOT_READY = "'/bin/sh' exited with 2: the worker is away"
 SMALL_DISK = '[resources]\ndisk = [{ path = "DIR/disk", raise = 0.8, clear = 0.5 }]\n'
@@ -942,6 +958,19 @@ TABLE: tuple[Breakage, ...] = (
         ),
     ),
     Breakage("settings reloaded", SLEEPER, reloaded, nothing()),
+    Breakage(
+        "a probe made wrong by a reload, and right by another one",
+        PROBED,
+        probe_made_wrong_and_right,
+        Truth(
+            UP,
+            f"process victim: {ILL_PROBED}, resolved after T\n"
+            f"  restart-process acked: victim is dead: {ILL_PROBED}\n"
+            "  new settings were loaded\n"
+            "  recovered after a request",
+            warnings=(f"process-died victim {ILL_PROBED}",),
+        ),
+    ),
     Breakage(
         "not started with the daemon",
         process("victim", '["sleep", "9001"]', "autostart = false"),
