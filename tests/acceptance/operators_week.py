@@ -790,6 +790,7 @@ AWAY = "nothing that is asked answers, 3 rounds in a row: http://127.0.0.1:PORT/
 LETTERS = "'/bin/sh' exited with 2: 40 letters wait"
 ILL_MODEL = "it answered 500; 10 questions in a row failed"
 UNBOOTED = "process N exited with status 1 while it was starting"
+RESTORED = "a good config was put back since"
 NOT_BOOTED = "2 starts with it failed; COMMIT is put back, with which it has booted"
 FULL = "DIR/disk is full to X%, SIZE are free"
 RAISED = "RuntimeError: no such table (rules/own.py:5)"
@@ -1187,7 +1188,7 @@ TABLE: tuple[Breakage, ...] = (
             "  process N was killed by SIGKILL\n"
             "  AT to AT  it exited with status 1 while it was starting, 2 times\n"
             "  > config invalid\n"
-            f"  restart-process 3 acked: victim is dead after 2 restarts: {UNBOOTED}\n"
+            f"  restart-process 3 acked: victim is dead after 2 restarts: {UNBOOTED}; {RESTORED}\n"
             f"  restore-config acked: {NOT_BOOTED}\n"
             "  notify 2 acked: it is up with a good one\n"
             "  recovered",
