@@ -16,11 +16,10 @@ from pulse_core.model.json_types import Json
 
 MOST_TEXT = 4_000
 """Characters of an answer that are kept with the task; all of it is in the output."""
-MOST_NAME, MOST_AMOUNT = 100, 10**15
-"""Characters of the name of an amount; and the largest one."""
+MOST_NAME, MOST_AMOUNT, MOST_SAID = 100, 10**15, 20
+"""Characters of the name of an amount; the largest one; and how many turns are known by what they said."""
 _TOLD = ("total_cost_usd", "num_turns", "duration_ms")
 _USED = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-MOST_SAID = 20
 _IDS = re.compile(r'"(id|tool_use_id|call_id)":"[^"]*"')
 FILLED = ("prompt", "prompt_file", "workspace", "model", "task", "title")
 _FILL = re.compile(rf"\{{({'|'.join(FILLED)})\}}")
@@ -116,8 +115,7 @@ def read_turn_records(lines: Sequence[str]) -> RunAnswer:
         return _without_result(lines, text, "its output ends without the end of a turn")
     if end["type"] == "turn.completed":
         return RunAnswer(True, text, "", _amounts(end.get("usage")))
-    told = end.get("error")
-    words = told.get("message") if isinstance(told, dict) else end.get("message")
+    words = (told if isinstance(told := end.get("error"), dict) else end).get("message")
     return RunAnswer(False, text, str(words or "it failed")[:MOST_TEXT])
 
 
