@@ -13,6 +13,7 @@ from pulse_core.model.moment import Moment, iso
 from pulse_core.model.names import ARCHIVE_SESSIONS, CLEAN_PATHS, ONLY_LOGGED, RESTART_PROCESS, RUN_COMMAND
 from pulse_core.model.stored_data import REDACTED, damage_in, is_damaged
 from pulse_core.model.text import freed_text
+from pulse_core.projections.conditions import failing_since
 
 TOLD = frozenset({"notify", "note", "create-task"})
 """Actions that only tell people or agents: what these do then is no help of Pulse."""
@@ -187,6 +188,20 @@ class Incident:
         self.ended_by, self.unseen, self.state = "", 0, state
         self.requests = [*self.requests, *self.requests_since][-MOST_REQUESTS:]
         self.requests_since = []
+
+    def take_beginning(self, row: Event) -> None:
+        """When it began, if it was well until now: what does not serve when its probes began to fail; what died while no
+        daemon ran perhaps some time before it was found."""
+        if self.since != row.moment:
+            return
+        if since := failing_since(row):
+            self.began = since if self.began == row.moment else self.began
+            self.since = since
+        last_seen = int(decoded(row).get("last_seen", 0)) if '"last_seen"' in row.data else 0
+        if 0 < last_seen < row.at:
+            self.unsure_us += row.at - last_seen
+            if self.began == row.moment:
+                self.began_after = last_seen
 
     def take_wish(self, action: str, key: str, effect: str, reason: str) -> IncidentMeasure:
         """An effect was requested that answers it."""

@@ -179,7 +179,7 @@ class IncidentFold:
             if kind == "error":
                 self._erred(row)
             elif kind != "process-died" or self._is_incident(row):
-                self._began_before(self._began(about, row), row)
+                self._began(about, row).take_beginning(row)
         elif about := ENDS.get(kind):
             self._ended(about, row)
         elif about := DELAYED.get(kind):
@@ -278,20 +278,6 @@ class IncidentFold:
             else:
                 self.state.under_way[id_] = UnderWay(story.id, wish.key, wish.is_own)
                 story.by_person = story.by_person or bool(wish.request)
-
-    def _began_before(self, story: Incident, row: Event) -> None:
-        """When it began, if it was well until now: what does not serve when its probes began to fail; what died while no
-        daemon ran perhaps some time before it was found."""
-        if story.since != row.moment:
-            return
-        if since := failing_since(row):
-            story.began = since if story.began == row.moment else story.began
-            story.since = since
-        last_seen = int(decoded(row).get("last_seen", 0)) if '"last_seen"' in row.data else 0
-        if 0 < last_seen < row.at:
-            story.unsure_us += row.at - last_seen
-            if story.began == row.moment:
-                story.began_after = last_seen
 
     def _see(self, story: Incident, row: Event, words: str, number: int) -> None:
         """What was seen of it last."""
