@@ -46,7 +46,7 @@ from pulse_core.projections.incident import (
     said,
 )
 
-VERSION = 33
+VERSION = 34
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -247,7 +247,7 @@ class IncidentFold:
             return before
         if before and (stands or now.since(before.last) <= QUIET_US):
             before.come_again(now, number, state)
-            self._answer_by_restarts(before)
+            self._answer_by_restarts(before, has_requests=True)
             if about != "log" or words or evidence(row):  # of a storm of lines, most are only counted
                 self._see(before, row, words, number)
             return before
@@ -259,10 +259,11 @@ class IncidentFold:
         self._answer_by_restarts(story)
         return story
 
-    def _answer_by_restarts(self, story: Incident) -> None:
+    def _answer_by_restarts(self, story: Incident, has_requests: bool = False) -> None:
         """A restart that was under way when the death of its process was seen, as one asked for while no daemon ran.
 
-        And one after which it did not come up, whoever wished for it while nothing was wrong.
+        And one after which it did not come up, whoever wished for it while nothing was wrong. has_requests: the incident
+        has what people requested since it was over.
         """
         if story.about != "process":
             return
@@ -271,7 +272,7 @@ class IncidentFold:
                 continue
             wish.is_told = True
             measure = story.take_wish(RESTART_PROCESS, wish.key, id_, wish.reason)
-            if wish.request:
+            if wish.request and not has_requests:
                 story.request(wish.request)
             if wish.outcome:
                 measure.settle(wish.outcome, "")

@@ -17,16 +17,13 @@ BY_SIGNAL = "was killed by SIG"
 KILLED = f"{BY_SIGNAL}KILL"
 DIED = "died, and how is not known"
 """Of a process that this daemon did not start, whose end only its parent is told."""
-
-
-UNIT_US = 5_000_000
-"""How long after a unit was restarted the state in which it is seen is surely of that start."""
 NO_DAEMON, LOG_GAP = "no daemon ran", "the log may have a gap"
 """Why nothing is known of before a daemon's first look; the second of a log that was put back from a backup."""
 
 
 class ProcessProbe(NamedTuple):
-    """One probe: the process, what was observed, its recorded history, failed probes in a row before it, and when.
+    """One probe: the process, what was observed, its history as it was recorded when the look began, failed probes in a row
+    before it, and when.
 
     proven: the death of the last known process was seen through its pidfd; before: the process that was known at the
     previous probe, if any; failed: that enough of its health's probes failed, in words; failing: since when they do (UTC
@@ -159,9 +156,8 @@ def _still_down(look: ProcessProbe) -> tuple[Draft, ...]:
     if sight.known or sight.found:
         return ()
     if history.pid is None:
-        # A unit's restart names no process; a look that began before it was done is over by then.
-        is_seen = look.process.systemd_unit and look.now.since(history.starting) >= UNIT_US
-        return (_died(look, f"its start failed: {sight.detail}"),) if is_seen else ()
+        # A unit's restart names no process; it was acked before the look began, so this is what has come of it.
+        return (_died(look, f"its start failed: {sight.detail}"),) if look.process.systemd_unit else ()
     if look.process.systemd_unit and history.starting == history.down:  # its death is told already
         return (_died(look, f"its manager did not bring it back; {sight.detail}"),)
     return (_died(look, f"process {history.pid} {sight.ended or 'died'} while it was starting"),)

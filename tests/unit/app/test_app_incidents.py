@@ -689,6 +689,20 @@ def test_a_restart_that_a_person_requested_and_that_failed_is_told_in_the_incide
     assert (one.requests, one.by_person) == (["ada requested a restart"], False)
 
 
+def test_a_restart_that_a_person_requested_soon_after_an_incident_and_that_failed_is_told_once_in_it() -> (
+    None
+):
+    rows = log_of(
+        (0, DIED, "web"), (1, UP, "web"), (2, AGAIN, "web", PERSON), WISH, (3, OWN, "web"), (4, ACKED, "#4"),
+        (5, DIED, "web"),
+    )  # fmt: skip
+    fold = IncidentFold()
+    for row in rows:
+        fold.take(row._replace(cause=rows[2].id) if row.subject == RESTART.key else row)
+    (one,) = fold.state.all.values()
+    assert (one.requests, one.by_person) == (["ada requested a restart"], False)
+
+
 @pytest.mark.parametrize("is_wished_first", [True, False])
 @pytest.mark.parametrize("began", [NEVER, OWN], ids=["first start", "restart by a person"])
 def test_a_start_that_lives_but_does_not_come_up_is_an_incident_from_where_it_began(
