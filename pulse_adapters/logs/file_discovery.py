@@ -123,13 +123,13 @@ def rotated_files(path: str) -> list[FoundFile]:
     return files_in(os.path.dirname(path), lambda one: path in unrotated_paths(one))
 
 
-def path_of_file(path: str, identity: tuple[int, int]) -> str | None:
-    """The current path, in the same directory, of this file (device, inode); None if it is not there."""
+def path_of_inode(path: str, inode: int) -> str | None:
+    """The current path, in the same directory, of the file with this inode; None if it is not there."""
     directory = os.path.dirname(path)
     try:
         with os.scandir(directory) as entries:
-            names = [entry.path for entry in entries if entry.inode() == identity[1]]
+            names = [entry.path for entry in entries if entry.inode() == inode]
     except OSError:
         return None
     hits = [hit for one in names if (hit := _regular(one))]
-    return next((hit.path for hit in hits if hit.identity == identity), None)
+    return next((hit.path for hit in hits if hit.status.st_ino == inode), None)

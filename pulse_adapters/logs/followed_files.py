@@ -130,10 +130,13 @@ class FollowedFiles:
         return trail.name if is_history else ""
 
     def _remembered(self, followed: FollowedFile) -> bool:
-        """Whether it was followed before, under any name; then reading resumes, under one name only."""
+        """Whether it was followed before, under any name; then reading resumes, under one name only.
+
+        A device may have another number at each boot, as those of btrfs, overlay and NFS: it is known by inode and content.
+        """
         for trail in self.trails.values():
             for mark in trail.past:
-                if mark.identity == followed.identity and followed.resume(mark):
+                if mark.inode == followed.identity[1] and followed.resume(mark):
                     trail.past.remove(mark)
                     return True
         return False

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from pulse_adapters.logs.file_discovery import FoundFile, path_of_file, rotated_files
+from pulse_adapters.logs.file_discovery import FoundFile, path_of_inode, rotated_files
 from pulse_adapters.logs.open_file import (
     FileMark,
     FileRewritten,
@@ -82,7 +82,7 @@ class RotatedFiles:
         self.total, self.looked, self.rotated, self.known = total, looked, rotated, True
         for mark in marks:
             # At its current path, or in a copy.
-            path = path_of_file(self.path, mark.identity)
+            path = path_of_inode(self.path, mark.inode)
             if followed := (path and resume_file(path, mark)) or self.copy_of(mark):
                 self.add(followed)
             elif mark.offset:

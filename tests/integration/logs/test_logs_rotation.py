@@ -219,6 +219,21 @@ def test_another_file_with_the_same_number_is_not_taken_for_the_first(
     assert following.drain() == ["quite another file", "with other lines", "and more of them"]
 
 
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_file_whose_disk_has_another_number_since_a_boot_is_gone_on_with(
+    log: Path, following: Following, linked: bool
+) -> None:
+    if linked:
+        log.symlink_to(log.parent.parent / "elsewhere")
+    write(log, "one")
+    assert following.drain() == ["one"]
+    places = following.places()
+    (mark,) = places[str(log)]["files"]
+    write(log, "two")
+    following.restart({str(log): {**places[str(log)], "files": [{**mark, "device": mark["device"] + 1}]}})
+    assert following.drain() == ["two"]
+
+
 def test_a_file_moved_away_and_back_is_gone_on_with(log: Path, following: Following) -> None:
     write(log, "one")
     following.drain()

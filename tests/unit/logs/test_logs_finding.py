@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.logs.file_discovery import path_matches, path_of_file, scan, unrotated_paths
+from pulse_adapters.logs.file_discovery import path_matches, path_of_inode, scan, unrotated_paths
 from pulse_adapters.logs.rotated_files import subject_name
 
 
@@ -89,10 +89,10 @@ def test_names_that_are_not_rotated_files_of_it(name: str) -> None:
 def test_a_file_is_found_beside_a_path_by_its_number(tmp_path: Path) -> None:
     old = tmp_path / "app.log.7"
     old.touch()
-    status = old.stat()
-    assert path_of_file(str(tmp_path / "app.log"), (status.st_dev, status.st_ino)) == str(old)
-    assert path_of_file(str(tmp_path / "app.log"), (status.st_dev, status.st_ino + 10**9)) is None
-    assert path_of_file(str(tmp_path / "gone" / "app.log"), (1, 1)) is None
+    inode = old.stat().st_ino
+    assert path_of_inode(str(tmp_path / "app.log"), inode) == str(old)
+    assert path_of_inode(str(tmp_path / "app.log"), inode + 10**9) is None
+    assert path_of_inode(str(tmp_path / "gone" / "app.log"), 1) is None
 
 
 def test_a_source_is_named_so_that_it_fits_into_a_key() -> None:
