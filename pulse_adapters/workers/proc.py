@@ -72,9 +72,9 @@ def read_proc_file(path: str) -> bytes | None:
 def _whole(path: str) -> bytes | None:
     file = os.open(path, os.O_RDONLY)
     try:
-        whole = chunk = os.read(file, 65536)
-        while len(chunk) > 4095:
-            chunk = os.read(file, 65536)
+        whole = b""
+        # A file of many rows, as /proc/net/tcp, is read a page of whole rows at a time, whatever room there is.
+        while chunk := os.read(file, 65536):
             whole += chunk
         return whole
     finally:

@@ -2,6 +2,7 @@
 
 import os
 import socket
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulse_adapters.host.clock import SystemClock
-from pulse_adapters.host.listening_ports import ListeningAddress, listening_inodes
+from pulse_adapters.host.listening_ports import ListeningAddress, listening_inodes, listening_sockets
 from pulse_adapters.host.outputs import HEAD, TAIL, FileOutput, LogOutput, OutputCapture, end_of_output
 from pulse_adapters.host.process_search import is_pulse
 from pulse_adapters.workers.boot_id import boot_id
@@ -97,6 +98,13 @@ def test_a_listener_is_found_by_the_address_that_reaches_it(bound: str, asked: s
         inodes = listening_inodes([ListeningAddress(kind, asked, server.getsockname()[1])])
         own = os.readlink(f"/proc/self/fd/{server.fileno()}")
     assert [f"socket:[{inode.decode()}]" for inode in inodes] == ([own] if leads else [])
+
+
+def test_each_of_many_listeners_is_found() -> None:
+    with ExitStack() as opened:
+        servers = [opened.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(100)]
+        ports = {server.getsockname()[1] for server in servers}
+        assert ports <= {one.port for one in listening_sockets()}
 
 
 def test_of_an_output_that_claims_any_size_its_beginning_and_end_are_read(tmp_path: Path) -> None:
