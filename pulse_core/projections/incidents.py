@@ -46,7 +46,7 @@ from pulse_core.projections.incident import (
     said,
 )
 
-VERSION = 34
+VERSION = 35
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -319,12 +319,17 @@ class IncidentFold:
     def _is_incident(self, row: Event) -> bool:
         """Whether this death is one; if not, it is what a start that fails will have begun with."""
         name, is_intended = row.subject, '"intended"' in row.data and bool(decoded(row).get("intended"))
-        if (story := self._current("process", name)) and not story.over:
+        if (story := self._current("process", name)) and (not story.over or self._is_restarting(story)):
             return True
         self.state.trials.pop(name, None)
         if is_intended:
             self._try(name, row, evidence(row))
         return not is_intended
+
+    def _is_restarting(self, story: Incident) -> bool:
+        """Whether a restart that answers it is still under way: what came up meanwhile is ended by it."""
+        key = f"{RESTART_PROCESS}:{story.subject}"
+        return any(one.incident == story.id and one.key == key for one in self.state.under_way.values())
 
     def _try(self, name: str, row: Event, words: str) -> None:
         """From now on it is down on purpose: an incident if its next start fails."""

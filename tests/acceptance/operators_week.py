@@ -336,6 +336,18 @@ def deployed_what_does_not_serve(it: Operator) -> None:
     it.up("victim", other_than=pid)
 
 
+def killed_then_deployed_what_ends_at_once(it: Operator) -> None:
+    pid = it.up()
+    it.about_to_break()
+    it.kill()
+    pid = it.up("victim", other_than=pid)
+    (it.directory / "ready").unlink()
+    it.write("bad", "")  # which removes itself
+    it.upulse("process", "restart", "victim", "--why", "version 2")
+    it.happened("process-died", 4, "victim")  # its first start, the kill, the restart, and what ended at once
+    it.up("victim", other_than=pid)
+
+
 def all_restarted(it: Operator) -> None:
     pids = {name: it.up(name) for name in ("gateway", "worker")}
     it.about_to_break()
@@ -815,6 +827,8 @@ STUCK += check(
 PROBED = process("victim", '["sleep", "9001"]', 'exec = ["true"]\nevery = "200ms"\nevidence = 2', PATIENT)
 ILL_PROBED = "'false' exited with 1; 2 probes in a row failed"
 UNTHEMED = "its probe failed N times since its start: 'sh' exited with 1: no theme"
+ENDS_ONCE = "[ ! -e DIR/bad ] || { rm DIR/bad; exit 3; }"
+ENDED_EARLY = "process N exited with status 3 while it was starting"
 NOT_READY = "'/bin/sh' exited with 2: the worker is away"
 SMALL_DISK = '[resources]\ndisk = [{ path = "DIR/disk", raise = 0.8, clear = 0.5 }]\n'
 
@@ -923,6 +937,29 @@ TABLE: tuple[Breakage, ...] = (
             f"  restart-process 2 acked: victim is dead: {UNTHEMED}\n"
             "  root requested a restart: version 2\n"
             "  recovered",
+        ),
+    ),
+    Breakage(
+        "killed, then restarted by a person with a version that ends at once",
+        process(
+            "victim",
+            argv("sh", "-c", f"{ENDS_ONCE}; touch DIR/ready; exec sleep 9001"),
+            'exec = ["test", "-e", "DIR/ready"]\nevery = "200ms"\nevidence = 1000',
+            PATIENT,
+        ),
+        killed_then_deployed_what_ends_at_once,
+        Truth(
+            UP,
+            f"process victim: 2 times, of 2 causes, the last: {ENDED_EARLY}, resolved after T, wrong for T of it\n"
+            "  process N was killed by SIGKILL\n"
+            f"  {ENDED_EARLY}\n"
+            f"  restart-process 3 acked: victim is dead: {ENDED_EARLY}\n"
+            "  root requested a restart: version 2\n"
+            "  recovered",
+            warnings=(
+                "process-died victim process N was killed by SIGKILL",
+                f"process-died victim {ENDED_EARLY}",
+            ),
         ),
     ),
     Breakage("restarted with all others", TWO, all_restarted, nothing(BOTH_UP)),

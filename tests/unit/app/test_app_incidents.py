@@ -689,6 +689,12 @@ def test_a_restart_that_a_person_requested_and_that_failed_is_told_in_the_incide
     assert (one.requests, one.by_person) == (["ada requested a restart"], False)
 
 
+def test_a_restart_that_ends_what_has_come_up_meanwhile_is_part_of_the_incident_that_it_answers() -> None:
+    rows = ((1, DIED, "web"), WISH, (3, UP, "web"), (4, OWN, "web"), (5, ACKED, "#2"), (9, UP, "web"))
+    (one,) = told_of(*rows)
+    assert (one["times"], one["lasted_ms"], one["wrong_ms"], one["helped"]) == (2, 0.008, 0.007, True)
+
+
 def test_a_restart_that_a_person_requested_soon_after_an_incident_and_that_failed_is_told_once_in_it() -> (
     None
 ):
