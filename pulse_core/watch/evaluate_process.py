@@ -19,6 +19,7 @@ DIED = "died, and how is not known"
 """Of a process that this daemon did not start, whose end only its parent is told."""
 NO_DAEMON, LOG_GAP = "no daemon ran", "the log may have a gap"
 """Why nothing is known of before a daemon's first look; the second of a log that was put back from a backup."""
+REBOOTED = ", and the machine was rebooted meanwhile"
 
 
 class ProcessProbe(NamedTuple):
@@ -210,9 +211,8 @@ def _died(
     is_ended = dead in look.ended or (look.resumed and up is not None)
     is_unseen = up is not None and not look.sight.known and not is_ended
     if last_seen := look.unwatched if is_unseen else 0:
-        evidence = (
-            f"{evidence}; it ended {describe_span(last_seen, look.now.at)}, while {look.unwatched_while}"
-        )
+        why = look.unwatched_while + REBOOTED * (look.history.boot != look.now.boot)
+        evidence = f"{evidence}; it ended {describe_span(last_seen, look.now.at)}, while {why}"
     if words := _whose_end(look, is_ended, dead in look.killed):
         evidence = f"{evidence.replace(DIED, 'died') if is_ended else evidence}; {words}"
     is_over = not look.process.autostart and look.history.boot != look.now.boot  # a reboot ends it for good

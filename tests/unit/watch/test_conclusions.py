@@ -280,6 +280,9 @@ def test_a_death_while_no_daemon_ran_says_between_when() -> None:
         "process 5 is gone; it ended between 1970-01-01 00:09:00 and 00:10:00 UTC, while no daemon ran"
     )
     assert died.last_seen == NOW.at - MINUTE
+    (died,) = said(look(ProcessObservation(), UP._replace(boot="before"), unwatched=NOW.at - MINUTE))
+    assert isinstance(died, ProcessDied)
+    assert died.evidence.endswith(", while no daemon ran, and the machine was rebooted meanwhile")
     (died,) = said(look(ProcessObservation(), UP, unwatched=NOW.at - MINUTE, unwatched_while=LOG_GAP))
     assert isinstance(died, ProcessDied)
     assert died.evidence.endswith(" 00:10:00 UTC, while the log may have a gap")
