@@ -4,7 +4,7 @@ import ctypes
 import os
 import struct
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,10 +15,13 @@ _INIT = struct.Struct("<IIIIHHIIHH7I")
 
 
 @contextmanager
-def dead(place: Path, *, reads: bool = False) -> Iterator[Callable[[], None]]:
+def dead(
+    place: Path, *, reads: bool = False, reader: Sequence[str] = ("cat",)
+) -> Iterator[Callable[[], None]]:
     """The directory does not answer inside; what is given back makes it fail instead. Skips where nobody can mount.
 
-    reads: whether its server takes each question, so that no signal ends who waits for the answer.
+    reads: whether its server takes each question, so that no signal ends who waits for the answer; reader: what
+    takes them from its stdin, and may answer there.
     """
     try:
         server = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
@@ -43,7 +46,7 @@ def dead(place: Path, *, reads: bool = False) -> Iterator[Callable[[], None]]:
         answer = _INIT.pack(7, 31, 1 << 16, 0, 12, 10, 1 << 16, 1, 256, 0, *(7 * [0]))
         os.write(server, _OUT.pack(_OUT.size + len(answer), 0, asked) + answer)
         if reads:
-            readers.append(subprocess.Popen(["cat"], stdin=server, stdout=subprocess.DEVNULL))
+            readers.append(subprocess.Popen(reader, stdin=server, stdout=subprocess.DEVNULL))
         yield fail
     finally:
         fail()

@@ -105,7 +105,10 @@ class HomeMarks(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """What was read of a process: the inode it was listed with, the session it was in, and whether it bears marks."""
+    """What was read of a process: the inode it was listed with, the session it was in, and whether it bears marks.
+
+    inode: 0 of one that shows more later.
+    """
 
     inode: int
     session: int
@@ -166,8 +169,10 @@ class MarkedProcesses:
                 if raw is None or (is_new and _may_show_more(seen, raw)):
                     unsure.add(pid)
                     continue
-                # Who shows none for long is the kernel's, or has emptied it.
-                read = _Read(inode, seen.session, _bearer(seen, raw))
+                # Who shows none for long is the kernel's, or has emptied it. One whose disk is slow is still being executed:
+                # nobody waits for that, and the next search reads it anew.
+                is_over = bool(raw) or not seen.alive or seen.of_kernel or has_no_environment(pid) is not None
+                read = _Read(inode if is_over else 0, seen.session, _bearer(seen, raw))
                 if read.bearer:
                     for begun in self._told:
                         begun(seen, read.bearer)

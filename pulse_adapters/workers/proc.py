@@ -92,15 +92,15 @@ def read_stat(pid: int) -> ProcStat | None:
     return ProcStat(pid, field[0].decode(), parent, group, session, flags, threads, started - OFFSET_TICKS)
 
 
-def has_no_environment(pid: int) -> bool:
-    """Whether the kernel has laid out an empty one; False of who is just being executed, and where that is not shown."""
+def has_no_environment(pid: int) -> bool | None:
+    """Whether the kernel has laid out an empty one; None of who is just being executed, False where that is not shown."""
     raw = read_proc_file(f"/proc/{pid}/stat") or b""
     field = raw[raw.rfind(b")") + 2 :].split()
     if len(field) < 49:
         return False
     end_of_code, begin, end = field[24], field[47], field[48]
-    # The end of the code is written down after the environment.
-    return end_of_code != b"0" and begin == end != b"0"
+    # The end of the code is written down after the environment; of a process that is not ours to read it is 1.
+    return None if end_of_code == b"0" else begin == end != b"0"
 
 
 def start_time_of(pid: int) -> int | None:

@@ -48,6 +48,7 @@ from tests.integration.host.host_scene import said, until, wished
 from tests.long_form import sample, sampled
 from tests.process_trees import ESCAPES, PROGRAMS, is_of_program, script_of
 from tests.processes import child_of_test
+from tests.slow_execution import being_executed
 
 
 class Scene:
@@ -529,6 +530,26 @@ async def test_no_search_waits_for_an_environment_that_is_empty() -> None:
         assert empty.pid in marked.pids
         assert empty.pid not in marked.unsure
         empty.kill()
+
+
+async def test_who_is_being_executed_for_long_is_read_at_each_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marked, read = MarkedProcesses(), list[int]()
+
+    def counted(some: Collection[int]) -> Iterator[tuple[int, bytes | None]]:
+        read.extend(some)
+        return environments(some)
+
+    monkeypatch.setattr(marked_processes, "environments", counted)
+    with being_executed(tmp_path, {"PULSE_EFFECT": "one"}) as pid:
+        seen = read_stat(pid)
+        assert seen is not None
+        await until(lambda: ticks_now() - seen.started > marked_processes.SETTLED)
+        for _ in range(2):
+            marked.search()
+            assert pid not in marked.unsure
+        assert read.count(pid) == 2
 
 
 async def test_what_a_dead_daemon_has_left_of_a_command_is_ended_before_it_runs_again(
