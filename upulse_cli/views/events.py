@@ -26,6 +26,11 @@ def line(event: Spelled) -> str:
     return "  ".join(part for part in parts if part)
 
 
+def with_subject(event: Spelled) -> str:
+    """What it is about, and what it says of that, if anything."""
+    return f"{event['subject']}: {words}" if (words := said(event)) else str(event["subject"])
+
+
 def said(event: Spelled) -> str:
     """What its data says, in words where there are better ones than names and values."""
     data = event["data"]

@@ -12,7 +12,7 @@ from pulse_core.model.durations import duration_text
 from pulse_core.model.text import count, one_line, quoted
 from upulse_cli.time_args import ago, local
 from upulse_cli.views.effects import COLOURS
-from upulse_cli.views.events import said
+from upulse_cli.views.events import said, with_subject
 from upulse_cli.views.incidents import LAST_RUN, began
 from upulse_cli.views.status import since_words
 
@@ -109,7 +109,7 @@ def _beginning(story: Told) -> str:
         if seen["kind"].endswith("-requested") and seen["kind"].startswith("process-"):
             return f"{_requested(seen)} ({seen['subject']})"
         by = "" if seen["actor"] == "pulse" else f"  by {seen['actor']}"
-        return f"{seen['kind']} {seen['subject']}: {said(seen)}{by}"
+        return f"{seen['kind']} {with_subject(seen)}{by}"
     if effect["rule"]:
         return f"rule {effect['rule']}: {effect['reason']}"
     return f"a request of {story['wish']['actor']}"
@@ -120,7 +120,7 @@ def _steps(story: Told) -> Iterator[tuple[float, Text | Tree]]:
     for sample in story["samples"]:
         yield _step(sample, "sample", f"{sample['key']} #{sample['id']}  {sample['words']}")
     if seen := story["seen"]:
-        yield _step(seen, seen["kind"], f"{seen['subject']}: {said(seen)}  (row {seen['seq']})")
+        yield _step(seen, seen["kind"], f"{with_subject(seen)}  (row {seen['seq']})")
         for line in quoted((seen["data"] or {}).get("printed", "")).splitlines():
             yield _step(seen, "", line)
     if tick := story["tick"]:
@@ -132,7 +132,7 @@ def _steps(story: Told) -> Iterator[tuple[float, Text | Tree]]:
     if (outcome := story["outcome"]) and not story["attempts"]:
         yield _step(outcome, outcome["kind"], said(outcome))
     if followed := story["followed"]:
-        yield _step(followed, followed["kind"], f"{followed['subject']}: {said(followed)}")
+        yield _step(followed, followed["kind"], with_subject(followed))
 
 
 def _step(one: Told, what: str, words: str) -> tuple[float, Text]:

@@ -100,6 +100,13 @@ def test_a_long_kind_is_apart_from_its_subject(scene: Scene) -> None:
     assert any("process-stop-requested web" in line for line in shown(scene, "web"))
 
 
+def test_of_a_request_without_a_reason_no_reason_is_announced(scene: Scene) -> None:
+    scene.at(1, ProcessRestartRequested(), "web")
+    scene.at(2, restart(scene), KEY)
+    line = next(line for line in shown(scene, "web") if "process-restart-requested" in line)
+    assert "web  (row" in line
+
+
 CLEAN = Effect(
     action="clean-paths",
     key="clean-paths:/x",
