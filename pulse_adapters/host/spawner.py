@@ -200,7 +200,7 @@ class Spawner:
         enters = bool(birthplace and birthplace.entrance)
         if user and attributes and attributes.gid is not None:
             user = user._replace(groups=(*user.groups, attributes.gid))
-        program, is_of_others = await self._reach(argv[0], whole, cwd, bool(status) or enters, user)
+        program, is_of_others = await self._reach(argv[0], whole, cwd, bool(status or user) or enters, user)
         log = await open_log(self._files, output, self.current)
         with ExitStack() as opened:
             # To close it waits for a server, too.

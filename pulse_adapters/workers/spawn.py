@@ -285,6 +285,21 @@ def _become(user: ProcessUser | None, attributes: ProcessAttributes, cwd: str | 
     if (gid := user.gid if user and attributes.gid is None else attributes.gid) is not None:
         os.setgid(gid)
     if user:
-        os.setuid(user.uid)
+        os.seteuid(user.uid)
     if cwd is not None:
         os.chdir(cwd)
+    if user:
+        os.seteuid(os.getuid())
+        _let_go()
+        os.setuid(user.uid)
+
+
+def _let_go() -> None:
+    """Close all but the standard three, so that whoever has forked this process waits no longer for it to execute.
+
+    As soon as it is another user's, that one may stop it (SIGSTOP) before it has executed anything, and so whoever waits.
+    """
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2:
+            with suppress(OSError):  # the directory's own descriptor is gone by now
+                os.close(int(name))

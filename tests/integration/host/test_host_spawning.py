@@ -529,3 +529,23 @@ async def test_a_program_that_its_owner_keeps_from_being_opened_holds_up_itself_
     os.waitpid(holder, 0)
     for descriptor in (theirs, said_by, words):
         os.close(descriptor)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root starts what runs as another user")
+@pytest.mark.timeout(20)
+async def test_a_program_that_its_user_stops_before_it_is_executed_holds_up_itself_alone(
+    spawner: Spawner, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an agent's run may, that stops all of its user without a pause."""
+    become = os.setuid
+
+    def become_and_be_stopped(uid: int) -> None:
+        become(uid)
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    monkeypatch.setattr(os, "setuid", become_and_be_stopped)
+    found = await spawner.start(["echo", "it"], output=log, user=OTHER, cwd="/")
+    await until(lambda: (stat := read_stat(found.pid)) is not None and stat.state == "T")
+    assert set(os.listdir(f"/proc/{found.pid}/fd")) == {"0", "1", "2"}
+    os.kill(found.pid, signal.SIGCONT)
+    await until(lambda: is_said(log, "it"))
