@@ -5,10 +5,12 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from pulse_adapters.workers.spawn import ProcessUser
+from pulse_adapters.workers.drop_privileges import become_unwaited
+from pulse_adapters.workers.spawn import ProcessUser, reach_program
 from pulse_core.model.errors import PulseError
 
 
@@ -46,10 +48,12 @@ class ProgramRunner:
         cwd: Path | str | None = None,
     ) -> ProgramResult:
         """Run this to its end. Raises OSError, TimeoutExpired, and PulseError once this is closed."""
+        if user:  # what can't be executed is only an exit then
+            reach_program(argv[0], env, str(cwd) if cwd else None, True, user)
         with subprocess.Popen(
             argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            user=user and user.uid, group=user and user.gid, extra_groups=user and user.groups,
-            start_new_session=True
+            group=user and user.gid, extra_groups=user and user.groups, start_new_session=True,
+            preexec_fn=partial(become_unwaited, user.uid) if user else None,
         ) as self._running:  # fmt: skip
             try:
                 if self._is_closed:

@@ -14,6 +14,7 @@ from functools import cache, partial
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
+from pulse_adapters.workers.drop_privileges import become_unwaited
 from pulse_adapters.workers.plain_file import open_plain
 from pulse_adapters.workers.spawn_in_group import spawn_in_group
 
@@ -290,16 +291,4 @@ def _become(user: ProcessUser | None, attributes: ProcessAttributes, cwd: str | 
         os.chdir(cwd)
     if user:
         os.seteuid(os.getuid())
-        _let_go()
-        os.setuid(user.uid)
-
-
-def _let_go() -> None:
-    """Close all but the standard three, so that whoever has forked this process waits no longer for it to execute.
-
-    As soon as it is another user's, that one may stop it (SIGSTOP) before it has executed anything, and so whoever waits.
-    """
-    for name in os.listdir("/proc/self/fd"):
-        if int(name) > 2:
-            with suppress(OSError):  # the directory's own descriptor is gone by now
-                os.close(int(name))
+        become_unwaited(user.uid)

@@ -11,8 +11,10 @@ import subprocess
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
+from pulse_adapters.workers.drop_privileges import become_unwaited
 from pulse_core.model.errors import PulseError
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -159,9 +161,10 @@ def run_as_user(argv: Sequence[str], ids: tuple[int, int], folder: int | None, p
     user, group = ids if os.geteuid() != ids[0] else (None, None)
     with suppress(OSError, subprocess.SubprocessError):
         subprocess.run(
-            argv, cwd="/" if folder is None else f"/proc/self/fd/{folder}", user=user, group=group,
+            argv, cwd="/" if folder is None else f"/proc/self/fd/{folder}", group=group,
             extra_groups=None if user is None else (), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL, timeout=max(0.1, patience), check=False,
+            preexec_fn=None if user is None else partial(become_unwaited, user),
         )  # fmt: skip
 
 

@@ -1,13 +1,17 @@
 """Root deletes and changes nothing through a link that another user has swapped in, and for no longer than it wants."""
 
 import os
+import signal
 import stat
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from pulse_adapters.workers.program_runner import ProgramRunner
+from pulse_adapters.workers.spawn import ProcessUser
 from pulse_adapters.workers.untrusted_paths import hand_over, make_private, remove_tree, run_as_user
 from pulse_core.model.errors import PulseError
 from tests.engine_user import ROOT_ALONE, open_folder
@@ -156,3 +160,32 @@ def test_no_folder_is_closed_where_another_user_led_the_way(folder: Path) -> Non
 def test_who_is_not_root_acts_as_nobody_else() -> None:
     with pytest.raises(PulseError, match="only root can act as another user"):
         run_as_user(("true",), SOMEBODY, None, 1.0)
+
+
+@ROOT_ALONE
+@pytest.mark.timeout(20)
+def test_a_child_that_its_user_stops_before_it_executes_ends_with_its_time(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    become, done = os.setuid, folder / "done"
+
+    def become_and_be_stopped(uid: int) -> None:
+        become(uid)
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    monkeypatch.setattr(os, "setuid", become_and_be_stopped)
+    folder.chmod(0o777)
+    run_as_user(("touch", str(done)), SOMEBODY, None, 0.1)
+    somebody = ProcessUser("somebody", "/", *SOMEBODY, ())
+    with pytest.raises(subprocess.TimeoutExpired):
+        ProgramRunner().run(("touch", str(done)), os.environ, somebody, 0.1)
+    assert not done.exists()
+
+
+@ROOT_ALONE
+def test_a_program_that_another_user_cannot_execute_is_told_as_that(folder: Path) -> None:
+    program = folder / "program"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o700)
+    with pytest.raises(PermissionError):
+        ProgramRunner().run((str(program),), os.environ, ProcessUser("somebody", "/", *SOMEBODY, ()), 1.0)
