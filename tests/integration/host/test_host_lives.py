@@ -887,6 +887,8 @@ async def test_who_is_left_of_one_is_searched_without_a_look_at_those_of_others(
         for name, effect in effects.items()
     }
     try:
+        # Who is just being executed shows no mark.
+        await until(lambda: all(bearer_of(one.pid) for one in begun.values()))
         found = {name: ProcessId(one.pid, start_of(one.pid)) for name, one in begun.items()}
         recorded = {name: Life(effects[name], found[name]) for name in effects}
         lives = Lives(spawner, tmp_path, lambda: recorded, mains=lambda: found)
