@@ -46,7 +46,7 @@ KILLED_S, PATIENCE_S = 0.1, 5.0
 """Seconds after which who is in a group is killed again, and after which the kernel itself holds who is left."""
 
 
-class _Seen(NamedTuple):
+class _OwnMembers(NamedTuple):
     """What a search saw of those that are in the own group itself, in which lives are started.
 
     here: the live ones that nobody has moved, nor they themselves; bearers and sessions: whose effect, and in which session,
@@ -230,7 +230,7 @@ class LifeGroups:
         over, is_moved = [life for life in lives if life not in ahead], False
         if not ahead:
             return over, is_moved
-        seen = self._seen_here()
+        seen = self._own_members()
         for life, group in ahead.items():
             outside, is_sure = self._outside(life, group, seen)
             if life.effect in self._over:
@@ -249,7 +249,7 @@ class LifeGroups:
         with suppress(ProcessLookupError):
             group.add(pid)
 
-    def _seen_here(self) -> _Seen:
+    def _own_members(self) -> _OwnMembers:
         here = own_group().own_members()
         self._marked.search()
         bearers, sessions = dict[str, set[int]](), dict[int, set[int]]()
@@ -262,9 +262,9 @@ class LifeGroups:
                 doubtful.pop(pid, None)
         unshown = dict.fromkeys(self._marked.unsure | self._marked.hanging, "") | self._marked.lost
         doubtful |= {pid: effect for pid, effect in unshown.items() if pid in here}
-        return _Seen(here, bearers, sessions, doubtful)
+        return _OwnMembers(here, bearers, sessions, doubtful)
 
-    def _outside(self, life: Life, group: ControlGroup, seen: _Seen) -> tuple[frozenset[int], bool]:
+    def _outside(self, life: Life, group: ControlGroup, seen: _OwnMembers) -> tuple[frozenset[int], bool]:
         """Who belongs to a life that has just begun, and is not in its group; and whether nobody else can be."""
         found, leader = seen.bearers.get(life.effect, set()), read_stat(life.found.pid)
         if leader is None or leader.found == life.found:  # else its number is another session's by now

@@ -427,12 +427,10 @@ class IncidentFold:
         """Other settings are in force: what was well from then on may be so by them."""
         before, self.state.settings = self.state.settings, digest
         for story in self._newest() if before and before != digest else ():
-            is_concerned = story.about == "process" or (story.about == "condition" and story.worked)
-            if story.over or not is_concerned:
-                continue
-            if NEW_SETTINGS not in story.requests:
-                story.request(NEW_SETTINGS)
-            story.worked = None
+            if not story.over and (story.about == "process" or (story.about == "condition" and story.worked)):
+                if NEW_SETTINGS not in story.requests:
+                    story.request(NEW_SETTINGS)
+                story.worked = None
 
     # The daemon and the engine
 
