@@ -126,9 +126,10 @@ _SOFT_S, _BESIDES_S = 10.0, 50.0
 
 
 class RestartProcess:
-    """Ends the rest of a process and starts it again; does nothing if another one is up by now.
+    """Ends the rest of a process and starts it again; does nothing if another one is up by now, or it is well again.
 
-    The watchdog retries, with a budget; so this doesn't, but while the machine is short of something.
+    is_up: whether the newest that is recorded of it says so. The watchdog retries, with a budget; so this doesn't, but
+    while the machine is short of something.
     """
 
     action, params = RESTART_PROCESS.name, RestartParams
@@ -140,8 +141,9 @@ class RestartProcess:
         known: Callable[[], Mapping[str, ProcessId]],
         lives: Lives,
         outputs: Path,
+        is_up: Callable[[str], bool] = lambda name: False,
     ) -> None:
-        self._settings, self._table, self._known = settings, table, known
+        self._settings, self._table, self._known, self._is_up = settings, table, known, is_up
         self._lives, self._spawner, self._outputs = lives, lives.spawner, outputs
         self._systemctl, self._files = Systemctl(self._spawner), FileThreads()
         self._boot, self._began = boot_id(), boot_us()
@@ -182,8 +184,9 @@ class RestartProcess:
         ):  # an earlier daemon may have started it for this effect
             behind = (*behind, *await processes_left_by(process, event.id))
         if params.if_dead or params.instead_of:
-            # The one that did not serve lives: only its probes know, and they have not called it well since.
-            is_deaf = process.probe is not None and before in sight.found
+            # The one that did not serve lives: only its probes know, which may have called it well since the wish.
+            is_well = self._is_up(process.name) and self._known().get(process.name) == before
+            is_deaf = process.probe is not None and before in sight.found and not is_well
             if before is None:
                 is_deaf = process.probe not in (None, "tcp") and not sight.found
             if not is_deaf and sight.answering is not False and (sight.found or sight.answering):  # it is up

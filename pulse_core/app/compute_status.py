@@ -188,7 +188,10 @@ def process_status(
     else:
         state, why = condition.state, condition.words()
     pid: int | None = history.pid if history.up else look.get("pid")  # it may live and not serve
-    told = [words for words in (look.get("others", ""), shared, probe_words(look)) if words not in why]
+    failing = probe_words(look)
+    told = [words for words in (look.get("others", ""), shared, failing) if words not in why]
+    if state is ProcessState.UP and why in failing:  # the same answer, told with how many were like it
+        why = ""
     return {
         "name": name,
         "state": state.value,

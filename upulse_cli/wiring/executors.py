@@ -174,6 +174,9 @@ def machine_executors(
     def known() -> Mapping[str, ProcessId]:
         return last_known(view().processes.of)
 
+    def is_up(name: str) -> bool:
+        return view().processes[name].up is not None
+
     def knows(effect: str) -> bool:
         return effect in view().restarts_begun or any(life.effect == effect for life in lives().values())
 
@@ -186,7 +189,7 @@ def machine_executors(
     table = LinuxProcessTable(spawner, home.path, last, guarded, home.outputs)
     consumers = MemoryConsumers(current_settings, known, lambda: spawner.running)
     made: Sequence[Executor] = (
-        RestartProcess(current_settings, table, known, last, home.outputs),
+        RestartProcess(current_settings, table, known, last, home.outputs, is_up),
         StopProcess(current_settings, table, known, last),
         RunCommand(current_settings, spawner),
         CleanPaths(current_settings, home.outputs / "cleaned.jsonl", home.path),

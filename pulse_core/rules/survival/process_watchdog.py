@@ -267,10 +267,16 @@ def evaluate_status(
     if history.request and not history.request.is_start and (history.up or history.down):
         return _requested_status(process, history, history.request, curr)
     if history.up is not None:
-        return ProcessStatus(ProcessState.UP, why=history.evidence)
+        return ProcessStatus(ProcessState.UP, why=_what_is_seen(history, look))
     if history.down is None:
         return ProcessStatus(ProcessState.UNKNOWN, why="not looked at yet")
     return _dead_status(process, history, curr, look)
+
+
+def _what_is_seen(history: ProcessHistory, look: Mapping[str, Json]) -> str:
+    """What the newest look saw of one that is up: as it came up, it may have answered otherwise."""
+    is_it = history.pid is not None and look.get("pid") == history.pid
+    return (is_it and look.get("detail")) or history.evidence
 
 
 # A process that a person wants restarted
@@ -487,7 +493,8 @@ def _unwanted_status(
     rest = f"for another {duration_text(left)}"
     if history.up is not None and stop.worked:
         # It went down, stayed down, and is up again: notify instead of stopping it.
-        why = f"{history.evidence}, though {stop.by} wants it down {rest}: somebody started it"
+        seen = _what_is_seen(history, look)
+        why = f"{seen}, though {stop.by} wants it down {rest}: somebody started it"
         return ProcessStatus(ProcessState.UP, left, why, tell=True)
     is_down = history.up is None and history.starting is None
     if stop.worked or (is_down and not _has_left(process, stop, look)):

@@ -217,6 +217,25 @@ async def test_a_deaf_one_is_ended_before_it_is_replaced(
     assert (is_alive(old), is_alive(new)) == (False, True)
 
 
+async def test_a_deaf_one_that_is_called_well_before_its_restart_ends_it_is_let_be(
+    table: LinuxProcessTable, known: Known, spawner: Spawner, log: Path, tmp_path: Path
+) -> None:
+    old = known["it"] = await spawner.start(["sleep", "1000"], output=log)
+    deaf = {"instead_of": {"pid": old.pid, "started": old.started}, "if_dead": True}
+    chosen = settings(start=["sleep", "1000"], http="http://127.0.0.1:1/")
+    lives, is_up = Lives(spawner, tmp_path), True
+    executor = RestartProcess(
+        lambda: chosen, table, lambda: known, lives, tmp_path / "logs", lambda name: is_up
+    )
+    assert (await restart(executor, **deaf)).data == {"already": True, **old._asdict()}
+    person = await restart(executor)
+    assert (is_alive(old), is_alive(found_in(person))) == (False, True)
+    new = known["it"] = found_in(person)
+    is_up = False
+    await restart(executor, instead_of={"pid": new.pid, "started": new.started}, if_dead=True)
+    assert not is_alive(new)
+
+
 async def test_a_restart_that_waited_looks_again(
     restarter: Callable[[Settings], RestartProcess], spawner: Spawner, log: Path
 ) -> None:

@@ -146,6 +146,17 @@ def test_who_matches_beside_it_is_told_once(evidence: str) -> None:
     assert told["why"].count("process 7 matches") == 1
 
 
+def test_what_is_up_is_told_by_the_last_answer_of_its_probe_and_not_by_its_first_one() -> None:
+    settings = Settings.model_validate({"process": [{"name": "p", "start": ["p"]}]})
+    facts = State(processes=Processes({"p": UP._replace(evidence="it answers 503")}))
+    now: dict[str, Json] = {"pid": 1, "detail": "it answers 200"}
+    assert told_of(settings, facts, now)["why"] == "it answers 200"
+    assert told_of(settings, facts, {**now, "pid": 2})["why"] == "it answers 503"  # of another one
+    probe: Json = {"failed": 1, "of": 3, "error": "it answered 500"}
+    failing = told_of(settings, facts, {"pid": 1, "detail": "it answered 500", "probe": probe})["why"]
+    assert failing == "1 of the last 3 probes failed, the last one: it answered 500"
+
+
 def test_the_doctor_warns_of_what_is_left_of_earlier_lives() -> None:
     checks = DaemonChecks(cast("HomeContext", None))
     vars(checks)["status"] = {
