@@ -31,13 +31,15 @@ from pulse_adapters.workers.control_group import (
     home_name,
     own_group,
 )
-from pulse_adapters.workers.proc import children, is_alive, read_stat, session_of, start_time_of, ticks_now
+from pulse_adapters.workers.proc import children, is_alive, read_stat, start_time_of, ticks_now
 from pulse_adapters.workers.spawn_in_group import can_spawn_in_group
 from pulse_adapters.workers.threads import Pool
 from pulse_core.ports.host import Life, ProcessId
 
 PASSES = 20
 """Searches for who is outside, at most; who forks faster is known by session and mark."""
+LOOKS = 10
+"""Listings of the own group in a search, at most: where others fork there all the time, each has some that were not read."""
 PAUSE_S, MAX_PAUSE_S = 0.02, 0.08
 """Seconds between two searches: more and more while they find nobody, since each takes time from the loop."""
 READY_S = 0.2
@@ -50,13 +52,13 @@ class _OwnMembers(NamedTuple):
     """What a search saw of those that are in the own group itself, in which lives are started.
 
     here: the live ones that nobody has moved, nor they themselves; bearers and sessions: whose effect, and in which session,
-    each is; doubtful: of whom that is not known, with the effect that one bore who is gone.
+    each is; doubtful: of whom that is not known.
     """
 
     here: frozenset[int]
     bearers: Mapping[str, set[int]]
     sessions: Mapping[int, set[int]]
-    doubtful: Mapping[int, str]
+    doubtful: frozenset[int]
 
 
 class LifeGroups:
@@ -250,19 +252,23 @@ class LifeGroups:
             group.add(pid)
 
     def _own_members(self) -> _OwnMembers:
-        here = own_group().own_members()
+        """Who is gone when the group is listed matters no more: whom it has forked meanwhile is listed instead."""
         self._marked.search()
+        for _ in range(LOOKS):
+            here = own_group().own_members() - {0, os.getpid()}
+            if not (unknown := [pid for pid in here if self._marked.session(pid) is None]):
+                break
+            self._marked.read_also(unknown)
         bearers, sessions = dict[str, set[int]](), dict[int, set[int]]()
         for one in self._marked.bearers():
             bearers.setdefault(one.effect, set()).add(one.found.pid)
-        doubtful = dict.fromkeys(here.difference({0, os.getpid()}), "")
-        for pid in here.intersection(self._marked.pids):
-            if (session := session_of(pid)) is not None:
+        doubtful = set[int]()
+        for pid in here:
+            if (session := self._marked.session(pid)) is None:
+                doubtful.add(pid)
+            else:
                 sessions.setdefault(session, set()).add(pid)
-                doubtful.pop(pid, None)
-        unshown = dict.fromkeys(self._marked.unsure | self._marked.hanging, "") | self._marked.lost
-        doubtful |= {pid: effect for pid, effect in unshown.items() if pid in here}
-        return _OwnMembers(here, bearers, sessions, doubtful)
+        return _OwnMembers(here, bearers, sessions, frozenset(doubtful))
 
     def _outside(self, life: Life, group: ControlGroup, seen: _OwnMembers) -> tuple[frozenset[int], bool]:
         """Who belongs to a life that has just begun, and is not in its group; and whether nobody else can be."""
@@ -270,11 +276,10 @@ class LifeGroups:
         if leader is None or leader.found == life.found:  # else its number is another session's by now
             found = found | seen.sessions.get(life.found.pid, set())
         inside = group.members()
-        doubtful = {pid for pid, effect in seen.doubtful.items() if effect in ("", life.effect)}
         outside = found.union(*map(children, inside)) - inside
         # Who has moved itself elsewhere stays there, and is known by session and mark.
         is_all = not any(start_time_of(pid) is not None for pid in outside - seen.here)
-        return seen.here & outside, is_all and doubtful <= inside
+        return seen.here & outside, is_all and seen.doubtful <= inside
 
     def is_complete(self, effect: str) -> bool:
         """Whether all of the life that this effect began is in its group."""

@@ -2,8 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Collection, Container, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -131,8 +131,6 @@ class MarkedProcesses:
         self.lost: dict[int, str] = {}
         """Who was gone at the last search before it could be read, and each bearer that was, with its effect: it may have
         forked."""
-        self.pids: Collection[int] = ()
-        """Those of all processes at the last search."""
         self._searches, self._searching = 0, asyncio.Lock()
         self._told: list[Callable[[ProcStat, Bearer], None]] = []
 
@@ -147,10 +145,27 @@ class MarkedProcesses:
 
     def search(self) -> None:
         """Look for new processes, perhaps in a thread: what it finds replaces what the last one found when it is over."""
-        kept: dict[int, _Read] = {}
-        unsure, lost = set[int](), dict[int, str]()
         listing = {int(one.name): one.inode() for one in os.scandir("/proc") if one.name.isdecimal()}
         listing.pop(os.getpid(), None)
+        self._read, self.unsure, self.hanging, self.lost = self._look(listing)
+
+    def read_also(self, pids: Iterable[int]) -> None:
+        """Read these, too, which may have begun after the last search, or be read anew: all is told of them as of others."""
+        listing = dict[int, int]()
+        for pid in pids:
+            with suppress(OSError):  # it is gone
+                listing[pid] = os.stat(f"/proc/{pid}").st_ino
+        read, unsure, hanging, lost = self._look(listing)
+        self._read |= read
+        self.unsure, self.hanging = (self.unsure - listing.keys()) | unsure, self.hanging | hanging
+        self.lost |= lost
+
+    def _look(
+        self, listing: Mapping[int, int]
+    ) -> tuple[dict[int, _Read], set[int], set[int], dict[int, str]]:
+        """What there is to know of these, given their inodes; who of them is unsure, hanging and lost."""
+        kept: dict[int, _Read] = {}
+        unsure, lost = set[int](), dict[int, str]()
         before = self._read
         known = {pid for pid, read in before.items() if listing.get(pid) == read.inode}
         new = dict(
@@ -180,8 +195,7 @@ class MarkedProcesses:
                 lost[pid] = read.bearer.effect
                 read = read._replace(bearer=None)
             kept[pid] = read
-        self._read, self.pids = kept, listing.keys()
-        self.unsure, self.hanging, self.lost = unsure, hanging, lost
+        return kept, unsure, hanging, lost
 
     async def search_beside(self) -> None:
         """A search in a thread that begins after this moment: one for all who wait for it, since they may come in crowds."""
@@ -214,6 +228,10 @@ class MarkedProcesses:
     def bearers(self) -> Iterator[Bearer]:
         """Those that were alive at the last search."""
         return (read.bearer for read in self._read.values() if read.bearer)
+
+    def session(self, pid: int) -> int | None:
+        """The session that a process was in when it was read, or one of its own number by now; None if it was not read."""
+        return read.session if (read := self._read.get(pid)) else None
 
     def in_sessions(self, numbers: Container[int]) -> Iterator[int]:
         """Those of the last search that are in one of these sessions now; who is gone by now is `lost`.

@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -401,6 +402,24 @@ async def test_a_life_that_the_log_does_not_know_is_known_by_its_group_though_it
     later.spawner.close()
 
 
+@pytest.mark.parametrize("groups", ["with control groups"], indirect=True)
+async def test_a_group_is_complete_soon_though_others_begin_and_end_beside_it_all_the_time(
+    spawner: Spawner, table: LinuxProcessTable, tmp_path: Path, groups: LifeGroups
+) -> None:
+    churn = [subprocess.Popen(["sh", "-c", "while :; do /bin/true; done"]) for _ in range(2)]
+    try:
+        for _ in range(3):
+            it = Scene(spawner, table, tmp_path, "exec env -i S", 1, groups=groups)
+            await it.begin()
+            effect = it.lives.lasts()["it"].effect
+            await until(partial(groups.is_complete, effect))
+            await it.stop()
+    finally:
+        for one in churn:
+            one.kill()
+            one.wait()
+
+
 async def test_a_life_whose_main_process_stands_for_another_one_is_let_be(
     spawner: Spawner, table: LinuxProcessTable, tmp_path: Path
 ) -> None:
@@ -527,7 +546,7 @@ async def test_no_search_waits_for_an_environment_that_is_empty() -> None:
     with child_of_test(subprocess.Popen(["/bin/sleep", "1000"], env={})) as empty:
         await until(lambda: command_line(empty.pid))  # else it is just being executed
         marked.search()
-        assert empty.pid in marked.pids
+        assert marked.session(empty.pid) is not None
         assert empty.pid not in marked.unsure
         empty.kill()
 
