@@ -417,7 +417,7 @@ async def test_a_group_is_complete_soon_though_others_begin_and_end_beside_it_al
     finally:
         for one in churn:
             one.kill()
-            one.wait()
+            one.wait(timeout=60)
 
 
 async def test_a_life_whose_main_process_stands_for_another_one_is_let_be(
