@@ -16,14 +16,15 @@ from pulse_core.settings.engine import USER_CHECK
 from pulse_core.settings.groups import AS_WRITTEN, PATTERN_CHECK
 from pulse_core.settings.resources import TREE_CHECK
 from pulse_core.settings.settings import GROUP_CHECK
+from pulse_core.settings.telemetry import ANCHOR_CHECK
 
 
 def validate(data: dict[str, Any], *, to_start: bool = False, home: Path | None = None) -> Settings:
     """Validate as JSON, where a list may become a tuple but no text a number; raises pydantic's ValidationError.
 
     to_start: accept what must not prevent the daemon's start: a group or user that is not on this machine, and a pattern
-    that Python's `re` has and RE2 has not; home: Pulse's own directory, in which nothing may be deleted, and whose file
-    system is watched, if it is known.
+    that Python's `re` has and RE2 has not; home: Pulse's own directory, in which nothing may be deleted, and for which
+    nothing in it vouches, and whose file system is watched, if it is known.
     """
     if home is not None:
         data = with_disk_of(os.path.realpath(home), data)
@@ -35,6 +36,7 @@ def validate(data: dict[str, Any], *, to_start: bool = False, home: Path | None 
         context |= {GROUP_CHECK: demand_group, USER_CHECK: demand_user}
     if home is not None:
         context[TREE_CHECK] = partial(demand_elsewhere, os.path.realpath(home))
+        context[ANCHOR_CHECK] = partial(demand_outside, os.path.realpath(home))
     return Settings.model_validate_json(text, strict=True, context=context)
 
 
@@ -70,6 +72,12 @@ def _mount_point(path: str, points: set[str]) -> str:
     while path not in points and path != "/":
         path = os.path.dirname(path)
     return path
+
+
+def demand_outside(home: str, path: str) -> None:
+    """Raise ValueError for a file in Pulse's home: whoever forges that would forge it, too."""
+    if f"{os.path.normpath(expand_path(path))}/".startswith(f"{home}/"):
+        raise ValueError(f"{path!r} lies in the home that it is to vouch for ({home}); name a file elsewhere")
 
 
 def demand_elsewhere(home: str, tree: str) -> None:

@@ -5,10 +5,21 @@ from typing import Annotated
 from pydantic import Field
 
 from pulse_core.model.durations import UNITS
-from pulse_core.settings.groups import AbsolutePath, Duration, Group, HttpUrl, is_host_port, text_check
+from pulse_core.settings.groups import (
+    AbsolutePath,
+    Duration,
+    Group,
+    HttpUrl,
+    context_check,
+    is_host_port,
+    text_check,
+)
 from pulse_core.settings.secrets import Argv, BeatUrl
 
 SECOND = UNITS["s"]
+
+ANCHOR_CHECK = "anchor_check"
+"""In a validation's context: a function that raises ValueError for a file that vouches for nothing."""
 
 
 Address = Annotated[
@@ -63,7 +74,7 @@ class AnchorSettings(Group):
     `upulse verify` compares the log with what it can read of that: the file and the journal.
     """
 
-    file: AbsolutePath | None = Field(
+    file: Annotated[AbsolutePath, context_check(ANCHOR_CHECK)] | None = Field(
         None,
         description="file outside of the home that gets a line each time",
         examples=["/var/log/pulse-anchor"],

@@ -235,6 +235,16 @@ def test_in_its_own_home_pulse_deletes_nothing(tmp_path: Path, place: str) -> No
     assert said.startswith("2: ")
 
 
+@pytest.mark.parametrize("place", ["{home}/anchor", "{home}/../home/run/anchor", "{home}"])
+def test_a_file_in_the_home_is_no_anchor_of_it(tmp_path: Path, place: str) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (said,) = refused(home, f'[anchor]\nfile = "{place.format(home=home)}"\n')
+    assert f"lies in the home that it is to vouch for ({home}); name a file elsewhere" in said
+    (home / "config.toml").write_text(f'[anchor]\nfile = "{home}.anchor"\n')
+    assert load(home / "config.toml").anchor.file == f"{home}.anchor"
+
+
 def test_a_directory_beside_the_home_may_be_cleaned(tmp_path: Path) -> None:
     path = tmp_path / "home" / "config.toml"
     path.parent.mkdir()
