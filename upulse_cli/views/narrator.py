@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
+from pulse_core.model.names import RESTART_PROCESS
 from pulse_core.model.text import clean, one_line
 from upulse_cli.time_args import local
 from upulse_cli.views.events import said
@@ -133,7 +134,7 @@ class Narrator:
                 words = one_line(f"{kind:18} {about_what}".rstrip())
                 if len(words) > LONGEST:
                     words = f"{words[: LONGEST - 1]}…"
-                is_wrong = kind in WRONG or follows_a_crash(told) or guards_less(told)
+                is_wrong = kind in WRONG or any(is_so(told) for is_so in WRONG_BY_DATA)
                 level = logging.WARNING if is_wrong else logging.INFO
                 about = {name: value for name, value in told.items() if name != "data"}  # of any size
                 LOG.log(level, "%s", words, extra={"kind": kind, "told": {"event": about}, "at": event.at})
@@ -166,6 +167,18 @@ def follows_a_crash(told: Mapping[str, Json]) -> bool:
     """Whether an event tells of a daemon before which one ended without a stop."""
     data = told["data"]
     return told["kind"] == "daemon-started" and isinstance(data, Mapping) and bool(data.get("last_seen"))
+
+
+def replaces_a_living_one(told: Mapping[str, Json]) -> bool:
+    """Whether an event tells of a restart of one that lives and does not serve: if it never did, no death tells of that."""
+    data = told["data"]
+    if told["kind"] != "effect" or not isinstance(data, Mapping) or data.get("action") != RESTART_PROCESS:
+        return False
+    params = data.get("params")
+    return isinstance(params, Mapping) and bool(params.get("if_dead")) and not params.get("only_start")
+
+
+WRONG_BY_DATA = (follows_a_crash, guards_less, replaces_a_living_one)
 
 
 async def sense_aloud(request_handler: "RequestHandler") -> None:

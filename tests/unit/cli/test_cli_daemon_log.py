@@ -122,6 +122,17 @@ async def test_what_is_wrong_is_a_warning(caplog: pytest.LogCaptureFixture) -> N
     assert (await narrated(caplog, "process-up", '{"evidence": "pid 8"}')).levelno == logging.INFO
 
 
+async def test_a_restart_of_one_that_lives_and_never_served_is_a_warning_since_no_death_tells_of_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    wish = {"action": "restart-process", "key": "restart-process:it", "reason": "its probe failed 9 times"}
+    params = {"process": "it", "if_dead": True}
+    told = await narrated(caplog, "effect", json.dumps({**wish, "params": params}))
+    assert (told.levelno, "its probe failed 9 times" in told.getMessage()) == (logging.WARNING, True)
+    told = await narrated(caplog, "effect", json.dumps({**wish, "params": {**params, "only_start": True}}))
+    assert told.levelno == logging.INFO
+
+
 async def test_a_start_after_a_crash_is_a_warning_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
     told = await narrated(caplog, "daemon-started", '{"pid": 7, "version": "1", "last_seen": 9}')
     assert told.levelno == logging.WARNING
