@@ -4,6 +4,8 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 US_PER_SECOND = 1_000_000
+TICK_US = 10_000
+"""A clock tick of a process's start time: a hundredth of a second, on every machine that Linux runs on today."""
 
 
 class Moment(NamedTuple):

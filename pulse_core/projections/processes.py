@@ -19,7 +19,7 @@ from pulse_core.model.kinds import (
     ProcessStopRequested,
     ProcessUp,
 )
-from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.moment import TICK_US, US_PER_SECOND, Moment
 from pulse_core.model.names import RESTART_PROCESS, SETTLING, STOP_PROCESS
 from pulse_core.model.payload import decode_plain
 from pulse_core.projections.effects import Source, decode_plain_effect, source_of
@@ -106,10 +106,11 @@ class ProcessHistory(NamedTuple):
     """The recorded history of one guarded process.
 
     pid and started: the process last known to be it, in boot `boot`; up / down: since when it is alive or dead (neither
-    before the first look); starting: when a restart was acked that no look has confirmed; attempts: starts wished since
-    it was last healthy; free: the first of them is its first start of all, which no budget is charged with; first: the
-    id of that effect (the last wish before it was ever started or up); restarts: all acked ones but its first start;
-    recent: the last restarts, however healthy it was between them; lived_us: how long it has lived since the last of them;
+    before the first look; up from its own start if it was up then); starting: when a restart was acked that no look has
+    confirmed; attempts: starts wished since it was last healthy; free: the first of them is its first start of all, which
+    no budget is charged with; first: the id of that effect (the last wish before it was ever started or up); restarts: all
+    acked ones but its first start; recent: the last restarts, however healthy it was between them; lived_us: how long it
+    has lived since the last of them;
     request: a restart that a person waits for; start: what Pulse started last, which may have left another process to stand
     for it; unlogged: why its output is not in its log; printed: what the last one that died had printed last;
     cause: the id of its last death, or of what a person requested since; renewed: when a person last requested a start,
@@ -318,7 +319,15 @@ def _up(history: _History, event: Event, data: Mapping[str, Json]) -> None:
     if history.request and history.request.is_start:
         history.request = None
     is_new = history.up is None or history.starting is not None
-    history.up, history.down, history.starting = event.moment if is_new else history.up, None, None
+    up = _since_its_start(event, data) if is_found and history.down is None else event.moment
+    history.up, history.down, history.starting = up if is_new else history.up, None, None
+
+
+def _since_its_start(event: Event, data: Mapping[str, Json]) -> Moment:
+    """When one that was up before anything was known of it was started, as far as it is known to the kernel."""
+    started = data.get("started")
+    lived = 0 if started is None else max(0, event.mono - started * TICK_US)
+    return event.moment.plus(-lived)
 
 
 def _died(history: _History, event: Event, data: Mapping[str, Json]) -> None:

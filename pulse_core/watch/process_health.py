@@ -9,15 +9,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pulse_core.model.json_types import Json
-from pulse_core.model.moment import Moment
+from pulse_core.model.moment import TICK_US, Moment
 from pulse_core.ports.health import HealthAnswer, HealthProber
 from pulse_core.ports.host import ProcessId, ProcessObservation
 from pulse_core.projections.processes import ProcessHistory
 from pulse_core.settings.probes import ProbeKind, evidence_words
 from pulse_core.settings.processes import ProcessSettings
 
-TICK_US = 10_000
-"""A clock tick of a start time: a hundredth of a second, on every machine that Linux runs on today."""
 DOUBT_US = 500_000
 STARTING_US: Mapping[ProbeKind, int] = {"tcp": 100_000, "unix": 100_000, "http": 500_000, "exec": 500_000}
 """The longest time between two probes of what has not come up yet, by what a probe costs."""

@@ -231,7 +231,7 @@ def excuse(story: Story) -> str:
 def test_a_check_that_restarts_a_process_is_excused_while_that_can_not_be_well() -> None:
     story = a_story(then="restart gateway", grace="1m")
     assert excuse(story) == "gateway is not up"
-    story.event(ProcessUp(pid=7, started=7, evidence="there"), "gateway")
+    story.event(ProcessUp(pid=7, started=360_000, evidence="there"), "gateway")
     assert excuse(story) == "gateway was started, and has 1 min left to answer"
     story.after("2m")
     assert excuse(story) == ""

@@ -79,7 +79,7 @@ def wishing(action: str, key: str = "mine", **params: Any) -> FoldResult:
 def up(**data: Any) -> Story:
     """The gateway came up a moment ago."""
     told = given(settings=GUARDED)
-    told.happened("process-up", "gateway", pid=7, started=70, evidence="there")
+    told.happened("process-up", "gateway", pid=7, started=360_000, evidence="there")
     return told
 
 
@@ -117,7 +117,7 @@ def test_a_rule_restarts_nothing_twice_a_minute_however_soon_it_is_healthy() -> 
     told = given(
         settings={"process": [{"name": "gateway", "start": ["g"], "restart": {"healthy_after": "0s"}}]}
     )
-    told.happened("process-up", "gateway", pid=7, started=70, evidence="there")
+    told.happened("process-up", "gateway", pid=7, started=360_000, evidence="there")
     restart = wishing("restart-process", process="gateway")
     assert keys(filter_effects(restart, told.after("59s").snapshot)) == []
     assert keys(filter_effects(restart, told.after("1s").snapshot)) == ["mine"]

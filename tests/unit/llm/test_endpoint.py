@@ -16,7 +16,7 @@ PROCESSES = {"process": [{"name": "other", "start": ["o"]}, {"name": "litellm", 
 
 def up() -> Story:
     story = given(settings=PROCESSES)
-    story.event(ProcessUp(pid=7, started=7, evidence="there"), "litellm")
+    story.event(ProcessUp(pid=7, started=360_000, evidence="there"), "litellm")
     return story
 
 

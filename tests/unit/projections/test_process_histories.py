@@ -15,6 +15,7 @@ from pulse_core.model.kinds import (
     ProcessStopRequested,
     ProcessUp,
 )
+from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload
 from pulse_core.projections.processes import (
     ATTEMPTS,
@@ -228,3 +229,13 @@ def test_a_start_that_a_person_requests_is_kept_until_it_is_wished_for_or_not_ne
     assert (request.by, request.why, request.is_start) == ("pulse", "surgery is over", True)
     for said in ((BY_PERSON, START), (BY_PERSON, UP), (BY_PERSON, WANTED), (UP, BY_PERSON)):
         assert told(UP, DIED, *said).request is None
+
+
+def test_what_was_up_before_it_was_known_is_up_since_it_was_started_itself() -> None:
+    assert told((UP, 60)).up == Moment(10**15 + SECOND // 2, "boot", SECOND // 2)  # 50 ticks after the boot
+    later = told((UP, 60), (DIED, 70), (UP.model_copy(update={"pid": 6, "started": 60}), 80)).up
+    assert later is not None
+    assert later.mono == 80 * SECOND  # nobody knows since when it has served
+    unit = told((ProcessUp(pid=None, started=None, evidence="active"), 60)).up
+    assert unit is not None
+    assert unit.mono == 60 * SECOND
