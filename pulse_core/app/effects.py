@@ -51,7 +51,8 @@ def held_back(home: HomeContext, one: EffectTimeline) -> str:
     is_new = one.phase.value == "pending"
     if not settings.notice_urls or not (is_new or notice_batching.is_network_down(state, settings)):
         return ""
-    return notice_batching.hold_reason(state, settings, home.clock.now())
+    severity = notice_batching.severity_of(one.data.get("params", {}))
+    return notice_batching.hold_reason(state, settings, home.clock.now(), severity)
 
 
 def add_effect(

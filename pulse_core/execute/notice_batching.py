@@ -4,14 +4,15 @@ Until a notice is sent it is pending on disk and takes no slot; nothing is tried
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pulse_core.execute.effect_tasks import begin_wait
 from pulse_core.model.durations import duration_text
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.names import DOWN, NETWORK, OUTWARD, TRIAL_NOTICE
+from pulse_core.model.names import DOWN, NETWORK, NOTICE_SEVERITIES, OUTWARD, TRIAL_NOTICE
 from pulse_core.model.urls import host_of, is_address, is_here
 from pulse_core.projections.effects import OpenEffect, Phase
 from pulse_core.projections.notices import DEFAULT_SEVERITY, HOUR, PREFIX, Notices
@@ -46,15 +47,19 @@ def next_batch(waiting: Sequence[OpenEffect], state: State, settings: Settings, 
     if not waiting or is_network_down(state, settings):
         return NoticeBatch()
     group_us = settings.notify.group
-    full = rate_limit_wait(state.notices, settings.notify.per_hour, now)
+    full = {
+        severity: rate_limit_wait(state.notices, hourly_limit(severity, settings), now)
+        for severity in NOTICE_SEVERITIES
+    }
+    fulls = [full.get(severity_of(one.wish.params), 0) for one in waiting]
     unreached = unreached_notices(state, now)
     waits = [
         max(
             notice_wait(one, state.notices, group_us, now),
-            0 if one.id in state.notices.sent_to else full,
+            0 if one.id in state.notices.sent_to else limited,
             unreached_wait(one, unreached, settings, now),
         )
-        for one in waiting
+        for one, limited in zip(waiting, fulls, strict=True)
     ]
     if (first := min(waits)) > 0:
         return NoticeBatch(wait_us=first)
@@ -63,19 +68,19 @@ def next_batch(waiting: Sequence[OpenEffect], state: State, settings: Settings, 
     # backoff is over, so that those that fail for the same reason are batched.
     others = [
         one
-        for one, wait in zip(waiting, waits, strict=True)
+        for one, wait, limited in zip(waiting, waits, fulls, strict=True)
         if wait
-        and (not full or one.id in state.notices.sent_to)
+        and (not limited or one.id in state.notices.sent_to)
         and (not is_failed(one) or now.since(one.moment) * 2 >= one.retry_us)
     ]
     return NoticeBatch((*due_now, *others)[:MAX_NOTICES])  # those that are due first, so that none starves
 
 
-def hold_reason(state: State, settings: Settings, now: Moment) -> str:
-    """Why no new notice is sent at this moment, in words; empty if one may be."""
+def hold_reason(state: State, settings: Settings, now: Moment, severity: str = DEFAULT_SEVERITY) -> str:
+    """Why no new notice of this severity is sent at this moment, in words; empty if one may be."""
     if is_network_down(state, settings) and (condition := state.conditions[NETWORK]):
         return f"waits for the network, which is {condition.state}, {condition.age(now)}"
-    if full := rate_limit_wait(state.notices, settings.notify.per_hour, now):
+    if full := rate_limit_wait(state.notices, hourly_limit(severity, settings), now):
         return f"waits for {duration_text(full)}: the messages of this hour are used up ([notify] per_hour)"
     return ""
 
@@ -149,8 +154,22 @@ def unreached_wait(
 
 
 def _addresses(effect: OpenEffect, settings: Settings) -> Sequence[str]:
-    severity = str(effect.wish.params.get("severity", DEFAULT_SEVERITY))
-    return settings.notice_urls_for(severity, effect.event.subject.removeprefix(PREFIX))
+    return settings.notice_urls_for(
+        severity_of(effect.wish.params), effect.event.subject.removeprefix(PREFIX)
+    )
+
+
+def severity_of(params: Mapping[str, Json]) -> str:
+    """The severity of a notice with these params."""
+    return str(params.get("severity", DEFAULT_SEVERITY))
+
+
+def hourly_limit(severity: str, settings: Settings) -> int:
+    """How many messages may have arrived in an hour before one of this severity waits; 0: no limit.
+
+    As many again are for critical ones alone, so that none of these waits behind others.
+    """
+    return settings.notify.per_hour * (2 if severity == "critical" else 1)
 
 
 def rate_limit_wait(notices: Notices, per_hour: int, now: Moment) -> int:

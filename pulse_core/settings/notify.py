@@ -56,5 +56,6 @@ class NotifySettings(Group):
         30,
         ge=0,
         le=10_000,
-        description="messages an hour that arrive somewhere; what is over goes into the next one. 0: no limit",
+        description="messages an hour that arrive somewhere; what is over goes into the next one, but for critical notices, "
+        "which have as many again. 0: no limit",
     )

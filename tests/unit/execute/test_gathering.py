@@ -8,6 +8,7 @@ import pytest
 from pulse_core.composition import FOLD
 from pulse_core.execute.notice_batching import MAX_NOTICES, NoticeBatch, hold_reason, next_batch
 from pulse_core.model.event import Event
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import (
     ConditionCleared,
     ConditionRaised,
@@ -38,10 +39,9 @@ class Post:
         self.events.append(row)
         return row.id
 
-    def wish(self, at: float, name: str) -> str:
-        return self.say(
-            at, Effect(action="notify", key=f"notify:{name}", params={"title": name}), f"notify:{name}"
-        )
+    def wish(self, at: float, name: str, severity: str = "warning") -> str:
+        params: dict[str, Json] = {"title": name, "severity": severity}
+        return self.say(at, Effect(action="notify", key=f"notify:{name}", params=params), f"notify:{name}")
 
     def fail(self, at: float, id_: str, retry: float) -> None:
         self.say(at, EffectExecuting(), id_)
@@ -147,6 +147,20 @@ def test_only_so_many_messages_leave_in_an_hour_and_the_rest_waits_for_the_next(
     assert post.at(310) == NoticeBatch(wait_us=HOUR - 210 * SECOND)
     assert post.leaving(3_699) == []
     assert post.leaving(3_700) == ["a", "b"]
+
+
+def test_a_critical_notice_waits_behind_no_others_and_as_many_again_may_leave() -> None:
+    post = Post(per_hour=2)
+    for number in range(2):
+        post.deliver(100 + number, post.wish(90 + number, f"m{number}"))
+    post.wish(200, "a")
+    for number in range(2):
+        id_ = post.wish(300 + number * 10, f"c{number}", "critical")
+        assert post.leaving(305 + number * 10) == [f"c{number}"]
+        post.deliver(305 + number * 10, id_)
+    post.wish(400, "c2", "critical")
+    assert post.at(410) == NoticeBatch(wait_us=HOUR - 310 * SECOND)
+    assert post.leaving(3_700) == ["c2"]
 
 
 def test_what_left_together_is_one_message() -> None:
