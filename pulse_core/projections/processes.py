@@ -203,10 +203,11 @@ class _ProcessTable(dict[str, _History]):
 
     def request(self, event: Event) -> None:
         wish = decode_plain_effect(event.data)
-        action = wish.get("action")
+        action, name = wish.get("action"), str(wish.get("params", {}).get("process", ""))
+        if not wish:  # redacted: its key still says what it was, and that counts
+            action, _, name = event.subject.partition(":")
         if action != RESTART_PROCESS and action != STOP_PROCESS:
             return  # most effects are about something else
-        name = str(wish.get("params", {}).get("process", ""))
         if action == RESTART_PROCESS:
             self.restarting[event.id] = name
             if source_of(event.data) is not Source.RULES:  # it could use up the budget of starts after deaths

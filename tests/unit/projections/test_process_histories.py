@@ -17,6 +17,7 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload
+from pulse_core.model.stored_data import REDACTED
 from pulse_core.projections.processes import (
     ATTEMPTS,
     STAYED_US,
@@ -239,3 +240,10 @@ def test_what_was_up_before_it_was_known_is_up_since_it_was_started_itself() -> 
     unit = told((ProcessUp(pid=None, started=None, evidence="active"), 60)).up
     assert unit is not None
     assert unit.mono == 60 * SECOND
+
+
+def test_a_restart_counts_though_its_wish_was_redacted() -> None:
+    said = [event(1, UP, "p"), event(2, DIED, "p"), event(3, START, START.key), event(4, ACKED, "id-3")]
+    said[2] = said[2]._replace(data=REDACTED)
+    history = after(Processes(), said)["p"]
+    assert (history.restarts, len(history.attempts)) == (1, 1)
