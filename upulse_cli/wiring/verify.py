@@ -76,8 +76,11 @@ def compare_with_anchors(
     by_settings: Sequence[str] | None = None
     try:
         by_settings = _named_by_settings(home)
-    except PulseError as error:
-        yield "", str(error)
+    except PulseError:
+        yield (
+            "",
+            "which anchors the settings name is not known, since they are refused; see: upulse config check",
+        )
     with SqliteEventReader(home.path) as log:
         first, recorded = next(log.events(limit=1), None), _named_by_log(log)
         host = first.host if first else ""

@@ -269,6 +269,14 @@ def test_settings_with_faults_are_said(quiet: CliHome) -> None:
     assert "config.toml:2" in findings(quiet, code=1)["settings"]["words"]
 
 
+def test_settings_that_are_no_toml_are_said_once_with_where_the_table_is_already(quiet: CliHome) -> None:
+    quiet.configure("[notify]\nper_hour = 5\n[notify]\nurls = []\n")
+    found = findings(quiet, code=1)
+    words = "[notify] is there already, on line 1; put both under one header"
+    assert [name for name, one in found.items() if words in one["words"]] == ["settings"]
+    assert "is not known" in found["anchor"]["words"]
+
+
 def test_settings_that_are_not_in_force_are_said(live: CliHome) -> None:
     before = (live.path / "config.toml").read_text()
     (live.path / "config.toml").write_text(before + "\n[watch]\nkeep = '2d'\n")
