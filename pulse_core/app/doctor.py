@@ -161,7 +161,9 @@ class DaemonChecks:
             words = (
                 f"{control.crashes} daemons in a row were killed, or failed, within a minute of their start"
             )
-            remedy = "see: upulse daemon logs; then upulse rollback, or upulse daemon restart --normal"
+            remedy = "; ".join(
+                filter(None, ("see: upulse daemon logs", engine.remedy, "upulse daemon restart --normal"))
+            )
             yield Finding("safe mode", WARN, f"without {', '.join(control.left_out)}: {words}", remedy)
         if engine.disabled:
             words = (

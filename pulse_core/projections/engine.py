@@ -104,6 +104,13 @@ class Engine:
         """The commit before the one in force, or empty."""
         return self.earlier[-1] if self.earlier else ""
 
+    @property
+    def remedy(self) -> str:
+        """The command with which a person ends what the commit in force does, in words; empty if there is none."""
+        if self.previous:
+            return "go back with: upulse rollback"
+        return "leave your rules out with: upulse engine disable" if self.commit else ""
+
     def later_than(self, commit: str) -> tuple[str, ...]:
         """The commits that were in force after this one, and are before the one in force; empty if it is none of these."""
         if commit not in self.earlier:

@@ -131,7 +131,7 @@ def set_aside_notices(curr: Snapshot) -> tuple[Effect, ...]:
     if condition is None:
         return notify_over(ASIDE, "the engine was set aside", f"{curr.engine.commit[:12]} runs again", curr)
     text = (
-        f"{condition.evidence}. Pulse goes on without it; take it back with: upulse rollback,"
+        f"{condition.evidence}. Pulse goes on without it; {curr.engine.remedy or 'mend it'},"
         " or let it run again with: upulse daemon reload"
     )
     return notify_unless_told(ASIDE, "the engine was set aside", text, curr)

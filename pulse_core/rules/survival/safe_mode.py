@@ -24,10 +24,11 @@ async def safe_mode(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     if control.safe is None:
         return verdict.plus(*notify_over(TOPIC, "safe mode", "everything is run again", curr))
     without = ", ".join(control.left_out)
+    remedy = f" {curr.engine.remedy};" if curr.engine.remedy else ""
     text = (
         f"{control.crashes} daemons in a row were killed, or failed, within a minute of their start; this one runs"
         f" without {without}. Guarded processes are restarted as ever. See: upulse daemon logs, upulse events --kind error;"
-        " go back with: upulse rollback; run everything again: upulse daemon restart --normal"
+        f"{remedy} run everything again: upulse daemon restart --normal"
     )
     verdict = verdict.noting(f"safe mode: without {without}")
     return verdict.plus(

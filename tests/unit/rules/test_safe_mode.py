@@ -1,6 +1,8 @@
 """`safe_mode`: each time that more is left out is told."""
 
-from pulse_core.model.kinds import SafeModeEntered, SafeModeLeft
+import pytest
+
+from pulse_core.model.kinds import EnginePromoted, SafeModeEntered, SafeModeLeft
 from pulse_core.rules.survival.safe_mode import safe_mode
 from pulse_core.testing import given
 
@@ -19,3 +21,24 @@ def test_a_start_that_leaves_out_more_is_told_and_one_that_leaves_out_the_same_i
     story.event(SafeModeLeft())
     story.tick()
     story.expect("notify", key=key, title="resolved: safe mode")
+
+
+@pytest.mark.parametrize(
+    ("commits", "offered", "not_offered"),
+    [
+        ("", "", "engine"),
+        ("a", "upulse engine disable", "upulse rollback"),
+        ("ab", "upulse rollback", "disable"),
+    ],
+    ids=["no engine", "its first commit", "one before it"],
+)
+def test_only_what_is_possible_is_offered(commits: str, offered: str, not_offered: str) -> None:
+    story = given(safe_mode)
+    for number, commit in enumerate(commits):
+        previous = commits[number - 1] * 40 if number else ""
+        story.event(EnginePromoted(previous=previous, watch_us=1), commit * 40)
+    story.event(SafeModeEntered(crashes=3, left_out=("plugins",)))
+    story.tick()
+    text = str(story.expect("notify", key="notify:safe-mode").params["text"])
+    assert offered in text
+    assert not_offered not in text
