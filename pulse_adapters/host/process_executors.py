@@ -1,6 +1,7 @@
 """The executors of guarded processes: restarting one in the way its settings name, and stopping one with its whole tree."""
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from pulse_adapters.host.clock import boot_us
@@ -30,7 +31,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND
-from pulse_core.ports.executor import Executor, Policy, Result, Safety, Slot
+from pulse_core.ports.executor import Executor, NotYet, Policy, Result, Safety, Slot
 from pulse_core.ports.host import Life, ProcessId, ProcessObservation, ProcessTable
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
@@ -164,8 +165,21 @@ class RestartProcess:
             return Slot.START
 
     def check(self, params: RestartParams) -> None:
-        """Refuse the name of a process that is not in the settings."""
+        """Refuse who is not in the settings, and who must wait for one whose death is not recorded yet."""
         guarded_process(self._settings(), params.process)
+        if gone := [name for name in params.needs if self._is_gone(name)]:
+            raise NotYet(f"{params.process} waits for {', '.join(gone)}, on which it depends")
+
+    def _is_gone(self, name: str) -> bool:
+        """Whether its known process is dead in fact; if nobody can look now, the log's word stands.
+
+        Never of a unit, which may be up without a main process, nor of what is guarded no more: no news of it would follow.
+        """
+        known = self._known().get(name)
+        with suppress(OSError):
+            if known and not is_alive(known):
+                return any(one.name == name and not one.systemd_unit for one in self._settings().process)
+        return False
 
     async def execute(self, effect: Effect, params: RestartParams, event: Event) -> Result:
         """Restart it; the result has the new process if Pulse itself started it."""

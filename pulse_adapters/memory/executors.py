@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
-from pulse_core.ports.executor import Policy, Result, Safety, Slot
+from pulse_core.ports.executor import NotYet, Policy, Result, Safety, Slot
 from pulse_core.ports.health import HealthAnswer
 from pulse_core.ports.host import ProcessId, ProcessObservation
 from pulse_core.settings.processes import ProcessSettings
@@ -194,12 +194,17 @@ class MemoryRestart(MemoryExecutor):
     seconds: float = 0.001
 
     class Params(MemoryExecutor.Params):
-        """Anything goes beside the process."""
+        """Anything goes beside the process, and what it depends on."""
 
         process: str
+        needs: tuple[str, ...] = ()
 
     def policy(self, params: Any) -> Policy:
         return replace(self.rule, slot=Slot.NONE if params.process in self.host.processes else Slot.START)
+
+    def check(self, params: Any) -> None:
+        if gone := [name for name in params.needs if name not in self.host.processes]:
+            raise NotYet(f"{params.process} waits for {', '.join(gone)}, on which it depends")
 
     async def outcome(self, effect: Effect) -> dict[str, Json]:
         await asyncio.sleep(self.seconds)

@@ -38,7 +38,7 @@ from pulse_core.model.kinds import (
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.payload import decode_plain, encode, encode_checked
 from pulse_core.ports.clock import Clock
-from pulse_core.ports.executor import Executor
+from pulse_core.ports.executor import Executor, NotYet
 from pulse_core.ports.loops import coalesced, wait_within
 from pulse_core.projections.effects import OpenEffect, Phase
 from pulse_core.projections.state import CurrentState, State
@@ -62,6 +62,8 @@ NUDGING_KINDS = frozenset(
 )
 SLICE = 5
 """Effects that are judged at a time: looking for a program takes some time, and others have their turn in between."""
+NEWS_US = 20_000
+"""How long an effect waits for news without which it may not be begun, until it is asked for again."""
 LONG = 10 * US_PER_SECOND
 """How long effects wait for a slot until it is told who holds them."""
 
@@ -194,6 +196,8 @@ class ExecutorLoop:
                 text = encode_checked(effect) if effect.survival else encode(effect)
                 if not effect.survival and effect.key not in open_.keys:
                     room.add(text)
+            except NotYet:
+                continue  # whoever wished for it decides anew at the tick of these news
             except PulseError as error:
                 self._refusals.add(effect.rule, effect.key, now)
                 self.failed(f"rule:{effect.rule}", f"effect {effect.key!r} left out: {error}")
@@ -317,6 +321,8 @@ class ExecutorLoop:
         try:
             if executor:
                 executor.check(parsed_params(executor.params, effect.wish))
+        except NotYet:
+            return ""  # it is no refusal, and `_consider` asks again
         except PulseError as error:
             return str(error)
         return ""
@@ -381,6 +387,13 @@ class ExecutorLoop:
         if not wait and not self.slots.has_room(who):
             self._waits[effect.id] = who
             return 0
+        if not wait:
+            try:
+                attempt.executor.check(attempt.params)
+            except NotYet:
+                return NEWS_US
+            except PulseError:
+                pass  # it was accepted, and carrying it out tells what is wrong with it by now
         if not wait and who.is_own and attempt.number > 1:
             if wait := self._retries.wait_us(self.settings().budget.of_rules, now):
                 return wait

@@ -6,7 +6,7 @@ from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pulse_core.model.backoff import Backoff
-from pulse_core.model.errors import PulseError
+from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 
@@ -78,6 +78,10 @@ class GivenUp(PartlyDone):
     """Raised by an executor whose action failed and is not worth another attempt, whatever its policy says."""
 
 
+class NotYet(Refused):
+    """Raised by `check` where something has changed that the log does not tell yet: what follows from it is decided then."""
+
+
 class Executor(Protocol):
     """Carries out one kind of effect.
 
@@ -95,7 +99,7 @@ class Executor(Protocol):
         """The policy for these params."""
 
     def check(self, params: Any) -> None:
-        """Refuse, before it is recorded, what may not be done (raises Refused); most refuse nothing."""
+        """Refuse, before it is recorded, what may not be done (raises Refused), or not now (NotYet); most refuse nothing."""
         return
 
     async def execute(self, effect: "Effect", params: Any, event: Event) -> Result: ...

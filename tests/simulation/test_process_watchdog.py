@@ -989,3 +989,51 @@ def test_what_holds_a_restart_back_is_told_while_it_lasts_and_recorded_when_anot
         ]
 
     simulate(story, TWO)
+
+
+def test_who_depends_on_one_that_is_dead_though_that_is_not_recorded_yet_waits_for_it() -> None:
+    """The kernel knows of a death before the log does: as when twenty are killed on a machine that is busy."""
+
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(1)
+        world.host.kill("worker")
+        await asyncio.sleep(0.03)
+        gateway = world.host.processes.pop("gateway").found  # nobody has heard of it
+        await asyncio.sleep(0.1)
+        assert (starts(world), starts(world, "worker")) == (1, 1)
+        wished = [event.subject for event in world.events("effect")]
+        world.host._report_death(gateway)
+        await asyncio.sleep(0.1)
+        assert [name for name, _ in world.host.starts[2:]] == ["gateway", "worker"]
+        assert wished == [
+            "restart-process:gateway",
+            "restart-process:worker",
+        ]  # what waits is charged to no budget
+        assert world.events("effect-cancelled", "effect-failed") == []
+
+    simulate(story, TWO)
+
+
+def test_a_start_that_waits_for_a_slot_is_not_begun_while_what_it_depends_on_is_dead_in_fact() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(1)
+        world.executors["restart-process"].seconds = 0.05
+        world.host.kill("other")
+        world.host.kill("worker")
+        await asyncio.sleep(0.06)
+        assert world.daemon is not None
+        assert [one.phase.value for one in world.daemon.parts.view().effects.open.values()] == [
+            "executing",
+            "pending",
+        ]
+        gateway = world.host.processes.pop("gateway").found
+        await asyncio.sleep(0.1)
+        assert starts(world, "worker") == 1
+        world.host._report_death(gateway)
+        await asyncio.sleep(5)
+        assert [name for name, _ in world.host.starts[3:]] == ["other", "gateway", "worker"]
+
+    other = {"name": "other", "start": ["o"], "depends_on": ["gateway"]}
+    simulate(story, {"process": [other, *TWO["process"]], "daemon": {"concurrency": 1}})

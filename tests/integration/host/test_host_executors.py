@@ -26,7 +26,7 @@ from pulse_adapters.workers import process_tree
 from pulse_adapters.workers.proc import ProcStat, command_line, has_marker, is_alive, live_processes
 from pulse_core.actions import CommandParams, RestartParams, StopParams
 from pulse_core.model.errors import PulseError, Refused
-from pulse_core.ports.executor import Result, Safety, Slot
+from pulse_core.ports.executor import NotYet, Result, Safety, Slot
 from pulse_core.ports.host import ProcessId
 from pulse_core.settings.settings import Settings
 from tests.descriptors import no_descriptors
@@ -573,3 +573,22 @@ async def test_what_the_daemon_can_not_give_is_refused_and_told(
     with pytest.raises(PulseError, match=words):
         await restart(restarter(wanted))
     assert re.search(words, (await doubts_of(wanted.process))["it"])
+
+
+async def test_whose_dependency_is_dead_though_nobody_has_told_so_is_not_restarted_yet(
+    restarter: Callable[[Settings], RestartProcess], known: Known
+) -> None:
+    others = [{"name": name, "start": ["sleep", "1000"]} for name in ("it", "store", "never-seen")]
+    wanted = [*others, {"name": "unit", "systemd_unit": "of-no-main-process.service"}]
+    executor = restarter(Settings.model_validate({"process": wanted}))
+    params = RestartParams(process="it", needs=("store", "never-seen", "unit", "removed"))
+    store = found_in(await restart(executor))
+    known.update(dict.fromkeys(("store", "unit", "removed"), store))
+    executor.check(params)
+    os.kill(store.pid, signal.SIGKILL)
+    await until(lambda: not is_alive(store))
+    # A unit may be up without a main process, and nobody tells of the death of what is guarded no more.
+    with pytest.raises(NotYet, match="it waits for store, on which it depends"):
+        executor.check(params)
+    with no_descriptors(os.getpid()):
+        executor.check(params)  # nobody can look: what is recorded stands
