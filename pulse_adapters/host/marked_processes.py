@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -131,7 +132,9 @@ class MarkedProcesses:
         self.lost: dict[int, str] = {}
         """Who was gone at the last search before it could be read, and each bearer that was, with its effect: it may have
         forked."""
-        self._searches, self._searching = 0, asyncio.Lock()
+        self._begun, self._newest = 0, 0
+        """How many searches have begun, and the number of the one whose findings are kept."""
+        self._searching, self._numbers = asyncio.Lock(), threading.Lock()
         self._told: list[Callable[[ProcStat, Bearer], None]] = []
 
     @contextmanager
@@ -144,10 +147,22 @@ class MarkedProcesses:
             self._told = [one for one in self._told if one is not begun]
 
     def search(self) -> None:
-        """Look for new processes, perhaps in a thread: what it finds replaces what the last one found when it is over."""
+        """Look for new processes, perhaps in a thread: what it finds replaces what the last one found when it is over.
+
+        Others may go on at the same time: of one that began later, and was over sooner, nothing is replaced.
+        """
+        with self._numbers:
+            number = self._begun = self._begun + 1
+        before = (
+            self._read
+        )  # as of the listing: who dies after that is `lost`, though another search may know it first
         listing = {int(one.name): one.inode() for one in os.scandir("/proc") if one.name.isdecimal()}
         listing.pop(os.getpid(), None)
-        self._read, self.unsure, self.hanging, self.lost = self._look(listing)
+        found = self._look(listing, before)
+        with self._numbers:
+            if number > self._newest:
+                self._newest = number
+                self._read, self.unsure, self.hanging, self.lost = found
 
     def read_also(self, pids: Iterable[int]) -> None:
         """Read these, too, which may have begun after the last search, or be read anew: all is told of them as of others."""
@@ -155,18 +170,17 @@ class MarkedProcesses:
         for pid in pids:
             with suppress(OSError):  # it is gone
                 listing[pid] = os.stat(f"/proc/{pid}").st_ino
-        read, unsure, hanging, lost = self._look(listing)
+        read, unsure, hanging, lost = self._look(listing, self._read)
         self._read |= read
         self.unsure, self.hanging = (self.unsure - listing.keys()) | unsure, self.hanging | hanging
         self.lost |= lost
 
     def _look(
-        self, listing: Mapping[int, int]
+        self, listing: Mapping[int, int], before: Mapping[int, _Read]
     ) -> tuple[dict[int, _Read], set[int], set[int], dict[int, str]]:
-        """What there is to know of these, given their inodes; who of them is unsure, hanging and lost."""
+        """What there is to know of these, given their inodes and what was read; who of them is unsure, hanging and lost."""
         kept: dict[int, _Read] = {}
         unsure, lost = set[int](), dict[int, str]()
-        before = self._read
         known = {pid for pid, read in before.items() if listing.get(pid) == read.inode}
         new = dict(
             environments(sorted(listing.keys() - known, reverse=True))
@@ -198,11 +212,13 @@ class MarkedProcesses:
         return kept, unsure, hanging, lost
 
     async def search_beside(self) -> None:
-        """A search in a thread that begins after this moment: one for all who wait for it, since they may come in crowds."""
-        begun = self._searches
+        """A search in a thread that begins after this moment: one for all who wait for it, since they may come in crowds.
+
+        One that fails is nobody's but its caller's: the next who waits makes another.
+        """
+        begun = self._begun
         async with self._searching:
-            if self._searches == begun:
-                self._searches += 1
+            if self._newest <= begun:
                 await finish_despite_cancel(asyncio.to_thread(self.search))
 
     async def finds(

@@ -1,6 +1,7 @@
 """What is left of a guarded process's last life is ended before the next one begins, and at its stop; nothing else is."""
 
 import asyncio
+import errno
 import os
 import signal
 import subprocess
@@ -9,7 +10,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -21,7 +22,7 @@ from pulse_adapters.host import lives as lives_module
 from pulse_adapters.host import marked_processes
 from pulse_adapters.host.life_groups import LifeGroups
 from pulse_adapters.host.lives import MOMENT_S, Lives
-from pulse_adapters.host.marked_processes import HomeMarks, MarkedProcesses, bearer_of
+from pulse_adapters.host.marked_processes import Bearer, HomeMarks, MarkedProcesses, bearer_of
 from pulse_adapters.host.process_executors import RestartProcess, StopProcess
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
@@ -527,6 +528,61 @@ def test_each_process_of_the_machine_is_read_once(monkeypatch: pytest.MonkeyPatc
             marked.search()
             mine = [one.found.pid for one in marked.bearers() if one.effect == "one"]
         assert read.count(mine[0]) == 1
+
+
+class HeldSearch:
+    """A search in a thread that stands still once it has found a process of the effect `one`, until it may go on."""
+
+    def __init__(self) -> None:
+        self.marked, self.one, self.two = MarkedProcesses(), str(uuid.uuid4()), str(uuid.uuid4())
+        self._is_held, self.may_go_on = threading.Event(), threading.Event()
+
+    async def begin(self) -> asyncio.Task[None]:
+        with self.marked.telling(self._hold):
+            search = asyncio.create_task(self.marked.search_beside())
+            assert await asyncio.to_thread(self._is_held.wait, 60)
+        return search
+
+    def _hold(self, seen: ProcStat, bearer: Bearer) -> None:
+        if bearer.effect == self.one:
+            self._is_held.set()
+            self.may_go_on.wait(60)
+
+    def found(self) -> set[str]:
+        return {one.effect for one in self.marked.bearers()} & {self.one, self.two}
+
+
+async def test_a_search_that_began_sooner_and_is_over_later_replaces_nothing() -> None:
+    held = HeldSearch()
+    with strangers({"PULSE_EFFECT": held.one}):
+        sooner = await held.begin()
+        with strangers({"PULSE_EFFECT": held.two}):
+            held.marked.search()
+            assert held.found() == {held.one, held.two}
+            held.may_go_on.set()
+            await sooner
+            assert held.found() == {held.one, held.two}
+
+
+async def test_a_search_that_fails_is_not_taken_for_one_by_who_waits_behind_it() -> None:
+    held, failing = HeldSearch(), ExitStack()
+
+    def fail(seen: ProcStat, bearer: Bearer) -> None:
+        if bearer.effect == held.two:
+            failing.close()
+            raise OSError(errno.EMFILE, "as where no descriptors are left")
+
+    with strangers({"PULSE_EFFECT": held.one}):
+        first = await held.begin()
+        waiting = [asyncio.create_task(held.marked.search_beside()) for _ in range(2)]
+        await asyncio.sleep(0)
+        with strangers({"PULSE_EFFECT": held.two}):
+            failing.enter_context(held.marked.telling(fail))
+            held.may_go_on.set()
+            await first
+            ends = await asyncio.gather(*waiting, return_exceptions=True)
+            assert [type(one) for one in ends] == [OSError, type(None)]
+            assert held.found() == {held.one, held.two}
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can look as another user")
