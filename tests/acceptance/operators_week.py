@@ -187,6 +187,7 @@ class Operator:
         text = re.sub(r"\b(error|table.*\)), \d+ times", r"\1, X times", text)
         text = re.sub(r"\braised at least \d+ errors", "raised at least X errors", text)
         text = re.sub(r"\b[0-9a-f]{12,40}\b", "COMMIT", text)
+        text = re.sub(r"…[0-9a-f]{8}\b", "…ID", text)
         text = re.sub(r"\bprobe failed \d+ times?", "probe failed N times", text)
         text = re.sub(r"\buse(s?) \d+(\.\d+)?", r"use\1 X", text)
         text = re.sub(r"\(allowed: \d+(\.\d+)?\)", "(allowed: X)", text)
@@ -813,8 +814,8 @@ ITS_END = (
 DAEMON_DIED = f"the daemon died, and was started again: {ITS_END}"
 IN_SAFE_MODE = (
     "3 daemons in a row were killed, or failed, within a minute of their start; this one runs without optional watchers."
-    " Guarded processes are restarted as ever. See: upulse daemon logs, upulse events --kind error; go back with: upulse"
-    " rollback; run everything again: upulse daemon restart --normal"
+    " Guarded processes are restarted as ever. See: upulse daemon logs, upulse events --kind error; run"
+    " everything again: upulse daemon restart --normal"
 )
 ROLLED_BACK = f"COMMIT was rolled back: {HARM}. COMMIT is in force; see: upulse engine log"
 LINE = "ERROR: no space in the queue"
@@ -937,6 +938,7 @@ TABLE: tuple[Breakage, ...] = (
             f"  restart-process 2 acked: victim is dead: {UNTHEMED}\n"
             "  root requested a restart: version 2\n"
             "  recovered",
+            warnings=(f"effect restart-process:victim …ID victim is dead: {UNTHEMED}",),
         ),
     ),
     Breakage(

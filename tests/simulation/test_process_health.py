@@ -8,7 +8,7 @@ from typing import Any
 from pulse_core.model.home_status import GuardedProcessStatus
 from pulse_core.ports.health import HealthAnswer
 from tests.simulation.world import World, simulate
-from upulse_cli.views.narrator import replaces_a_living_one
+from upulse_cli.views.narrator import restarted_process
 
 HTTP = {"name": "gateway", "start": ["gateway"], "http": "http://127.0.0.1:1/", "every": "1s"}
 WELL, SICK = HealthAnswer(True, "it answers 200"), HealthAnswer(False, "it answered 503")
@@ -133,8 +133,8 @@ def test_what_never_answers_is_tried_again_after_its_start_period() -> None:
         assert starts(world) == 2
         world.host.kill("gateway")
         await asyncio.sleep(60)
-        first, *more = [replaces_a_living_one(event.spelled()) for event in world.events("effect")]
-        assert (first, more[:2]) == (False, [True, False])  # the last one follows a death, which is a warning
+        wishes = [restarted_process(event.spelled()) for event in world.events("effect")]
+        assert wishes[:3] == [("gateway", False), ("gateway", True), ("gateway", False)]
 
     simulate(story, one(start_period="1m"))
 

@@ -112,6 +112,8 @@ class Narrator:
     def __init__(self) -> None:
         self._news: deque[Event] = deque()
         self._keys: dict[str, str] = {}
+        self._dead: set[str] = set()
+        """Processes whose death was told as a warning, until a restart is wished."""
 
     def __call__(self, events: Sequence[Event]) -> None:
         if not self._news:
@@ -134,7 +136,12 @@ class Narrator:
                 words = one_line(f"{kind:18} {about_what}".rstrip())
                 if len(words) > LONGEST:
                     words = f"{words[: LONGEST - 1]}…"
-                is_wrong = kind in WRONG or any(is_so(told) for is_so in WRONG_BY_DATA)
+                is_wrong = kind in WRONG or follows_a_crash(told) or guards_less(told)
+                if kind == "process-died":
+                    self._dead.add(event.subject)
+                name, is_deaf = restarted_process(told)
+                is_wrong = is_wrong or (is_deaf and name not in self._dead)
+                self._dead.discard(name)
                 level = logging.WARNING if is_wrong else logging.INFO
                 about = {name: value for name, value in told.items() if name != "data"}  # of any size
                 LOG.log(level, "%s", words, extra={"kind": kind, "told": {"event": about}, "at": event.at})
@@ -169,16 +176,16 @@ def follows_a_crash(told: Mapping[str, Json]) -> bool:
     return told["kind"] == "daemon-started" and isinstance(data, Mapping) and bool(data.get("last_seen"))
 
 
-def replaces_a_living_one(told: Mapping[str, Json]) -> bool:
-    """Whether an event tells of a restart of one that lives and does not serve: if it never did, no death tells of that."""
+def restarted_process(told: Mapping[str, Json]) -> tuple[str, bool]:
+    """Whom an event wishes to restart, and whether that one lives and does not serve; empty if it wishes nothing of the
+    kind. If it never served, no death tells of that."""
     data = told["data"]
     if told["kind"] != "effect" or not isinstance(data, Mapping) or data.get("action") != RESTART_PROCESS:
-        return False
+        return "", False
     params = data.get("params")
-    return isinstance(params, Mapping) and bool(params.get("if_dead")) and not params.get("only_start")
-
-
-WRONG_BY_DATA = (follows_a_crash, guards_less, replaces_a_living_one)
+    if not isinstance(params, Mapping):
+        return "", False
+    return str(params.get("process", "")), bool(params.get("if_dead") and not params.get("only_start"))
 
 
 async def sense_aloud(request_handler: "RequestHandler") -> None:

@@ -122,15 +122,22 @@ async def test_what_is_wrong_is_a_warning(caplog: pytest.LogCaptureFixture) -> N
     assert (await narrated(caplog, "process-up", '{"evidence": "pid 8"}')).levelno == logging.INFO
 
 
-async def test_a_restart_of_one_that_lives_and_never_served_is_a_warning_since_no_death_tells_of_it(
-    caplog: pytest.LogCaptureFixture,
+@pytest.mark.parametrize(("only_start", "levels"), [(False, "IWIIW"), (True, "IWIII")])
+async def test_a_restart_of_one_that_lives_is_a_warning_if_no_death_was_told_of_it(
+    caplog: pytest.LogCaptureFixture, only_start: bool, levels: str
 ) -> None:
-    wish = {"action": "restart-process", "key": "restart-process:it", "reason": "its probe failed 9 times"}
-    params = {"process": "it", "if_dead": True}
-    told = await narrated(caplog, "effect", json.dumps({**wish, "params": params}))
-    assert (told.levelno, "its probe failed 9 times" in told.getMessage()) == (logging.WARNING, True)
-    told = await narrated(caplog, "effect", json.dumps({**wish, "params": {**params, "only_start": True}}))
-    assert told.levelno == logging.INFO
+    params = {"process": "it", "if_dead": True, "only_start": only_start}
+    wish = json.dumps(
+        {"action": "restart-process", "key": "restart-process:it", "reason": "x", "params": params}
+    )
+    said = [("process-up", '{"evidence": "x"}'), ("process-died", '{"evidence": "x"}')]
+    narrator = Narrator()
+    never_up = ("process-died", '{"evidence": "x", "pid": null, "intended": true}')
+    for kind, data in (*said, ("effect", wish), never_up, ("effect", wish)):
+        narrator([Event(1, "id", 0, "boot", 0, kind, "it", "pulse", "host", None, data)])
+    with caplog.at_level(logging.INFO, "pulse.event"):
+        narrator.speak()
+    assert "".join(record.levelname[0] for record in caplog.records) == levels
 
 
 async def test_a_start_after_a_crash_is_a_warning_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
