@@ -261,7 +261,9 @@ class EffectTasks:
             await asyncio.sleep(PAUSED_INTERVAL)
         self._resuming.discard(effect.id)
         state = self.current_state()
-        if why := objection(state.effects.open.get(effect.id, effect), state, self.clock.now()):
+        if (newest := state.effects.open.get(effect.id)) is None:
+            return  # it was replaced meanwhile
+        if why := objection(newest, state, self.clock.now()):
             await self._settle(effect, EffectCancelled(why=f"interrupted, and {why}"))
             return
         await self.end_remains(effect.id)

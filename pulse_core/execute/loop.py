@@ -434,7 +434,13 @@ class ExecutorLoop:
             self._begin(ids)
         except LogUnavailable:
             open_, may_act = self.current_state().effects.open, self.workers.may_act_unrecorded
-            bold = [one for one in drafts if one.subject in ids and may_act(open_[one.subject].wish)]
+            bold = [
+                one
+                for one in drafts
+                if one.subject in ids
+                and (effect := open_.get(one.subject))  # else it was replaced meanwhile
+                and may_act(effect.wish)
+            ]
             self._act_unrecorded(ids, [draft.subject for draft in bold], bold)
         finally:
             self._give_up(ids)
