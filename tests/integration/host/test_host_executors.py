@@ -539,6 +539,9 @@ async def test_what_only_root_can_give_a_process_of_another_user_has(
 ) -> None:
     chosen = settings(start=["sleep", "1000"], user="nobody", group="daemon", nice=-3, limits={"cpu": 9})
     it = found_in(await restart(restarter(chosen)))
+    await until(
+        lambda: command_line(it.pid) == ["sleep", "1000"]
+    )  # until it is executed it may still be root's
     status, gid = Path(f"/proc/{it.pid}/status").read_text(), grp.getgrnam("daemon").gr_gid
     uid = pwd.getpwnam("nobody").pw_uid
     assert f"Uid:\t{uid}\t{uid}\t{uid}\t{uid}" in status
