@@ -333,7 +333,7 @@ class Lives:
         # If it was, nobody of the last life is elsewhere, and the others are known from the watcher's last look.
         if not is_all:
             relays = Relays(self.last(name))
-            with self._marked.telling(relays.kill):
+            with self._marked.listen(relays.kill):
                 found = await self._end_last(name, main, died, relays)
         return tuple(dict.fromkeys((*found, *await self._end_others_than_last(name))))
 

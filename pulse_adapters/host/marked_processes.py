@@ -135,16 +135,16 @@ class MarkedProcesses:
         self._begun, self._newest = 0, 0
         """How many searches have begun, and the number of the one whose findings are kept."""
         self._searching, self._numbers = asyncio.Lock(), threading.Lock()
-        self._told: list[Callable[[ProcStat, Bearer], None]] = []
+        self._listeners: list[Callable[[ProcStat, Bearer], None]] = []
 
     @contextmanager
-    def telling(self, begun: Callable[[ProcStat, Bearer], None]) -> Iterator[None]:
+    def listen(self, listener: Callable[[ProcStat, Bearer], None]) -> Iterator[None]:
         """Meanwhile tell this of each bearer that a search finds anew, at once, in its thread, while it is surely there."""
-        self._told = [*self._told, begun]
+        self._listeners = [*self._listeners, listener]
         try:
             yield
         finally:
-            self._told = [one for one in self._told if one is not begun]
+            self._listeners = [one for one in self._listeners if one is not listener]
 
     def search(self) -> None:
         """Look for new processes, perhaps in a thread: what it finds replaces what the last one found when it is over.
@@ -203,8 +203,8 @@ class MarkedProcesses:
                 is_over = bool(raw) or not seen.alive or seen.of_kernel or has_no_environment(pid) is not None
                 read = _Read(inode if is_over else 0, seen.session, _bearer(seen, raw))
                 if read.bearer:
-                    for begun in self._told:
-                        begun(seen, read.bearer)
+                    for listener in self._listeners:
+                        listener(seen, read.bearer)
             elif read.bearer and not is_alive(read.bearer.found):
                 lost[pid] = read.bearer.effect
                 read = read._replace(bearer=None)

@@ -538,7 +538,7 @@ class HeldSearch:
         self._is_held, self.may_go_on = threading.Event(), threading.Event()
 
     async def begin(self) -> asyncio.Task[None]:
-        with self.marked.telling(self._hold):
+        with self.marked.listen(self._hold):
             search = asyncio.create_task(self.marked.search_beside())
             assert await asyncio.to_thread(self._is_held.wait, 60)
         return search
@@ -577,7 +577,7 @@ async def test_a_search_that_fails_is_not_taken_for_one_by_who_waits_behind_it()
         waiting = [asyncio.create_task(held.marked.search_beside()) for _ in range(2)]
         await asyncio.sleep(0)
         with strangers({"PULSE_EFFECT": held.two}):
-            failing.enter_context(held.marked.telling(fail))
+            failing.enter_context(held.marked.listen(fail))
             held.may_go_on.set()
             await first
             ends = await asyncio.gather(*waiting, return_exceptions=True)
