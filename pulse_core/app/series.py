@@ -62,11 +62,15 @@ def series(home: HomeContext, name: str, after: int, upto: int) -> list[Series]:
 
     Raises UnknownName with the nearest there is, or says that nothing was sensed.
     """
-    with home.vitals() as vitals:
-        key = next((key for key in vitals.sample_keys() if name == key or name.startswith(f"{key}.")), None)
-    found = all_series(home, after, upto, key) if key else []
+    with home.vitals() as vitals:  # the names of senses may have dots themselves
+        keys = [
+            key
+            for key in vitals.sample_keys()
+            if f"{name}.".startswith(f"{key}.") or key.startswith(f"{name}.")
+        ]
+    found = [one for key in keys for one in all_series(home, after, upto, key)]
     exact = [one for one in found if one.name == name]
-    if some := exact or [one for one in found if one.name.startswith(f"{name}.")]:
+    if some := exact or [one for one in sorted(found) if one.name.startswith(f"{name}.")]:
         return some
     known = [one.name for one in all_series(home, after, upto)]
     if not known:

@@ -51,6 +51,22 @@ def test_the_table_knows_the_bounds_of_long_ago(quiet: CliHome) -> None:
     assert "system-resource.up" in quiet.upulse("vitals", "--since", "4d").out
 
 
+def test_senses_with_dots_in_their_names_are_found_like_others(quiet: CliHome) -> None:
+    async def sensed_with_dots() -> None:
+        async with SqliteVitals.open(quiet.path / "vitals.db") as vitals:
+            for key in ("queue", "queue.mail", "queue.mail.out"):
+                vitals.sample(key, Moment(round(time.time() * 1e6) - 1_000_000, "b", 1), {"length": 1})
+            await vitals.flush()
+
+    def names(key: str) -> list[str]:
+        return [one["name"] for one in quiet.upulse("vitals", key, "--json").json]
+
+    asyncio.run(sensed_with_dots())
+    assert names("queue.length") == ["queue.length"]
+    assert names("queue.mail.out.length") == ["queue.mail.out.length"]
+    assert names("queue.mail") == ["queue.mail.length", "queue.mail.out.length"]
+
+
 @pytest.mark.parametrize("rest", [0.5, 5_000, 100])
 def test_vitals_that_can_not_be_read_are_said_to_be_so(quiet: CliHome, rest: float) -> None:
     quiet.start_daemon()
