@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.plain_file import open_plain, replacing
+from pulse_adapters.workers.spawn import nowhere
 from pulse_core.model.secret_text import hide_secrets
 from pulse_core.model.text import clean
 
@@ -52,8 +53,7 @@ async def open_log(files: FileThreads, path: Path, current: Callable[[Path], Pat
 
 
 def _nowhere(why: str) -> LogOutput:
-    null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
-    return LogOutput(null, None, f"{why}; the output is not kept")
+    return LogOutput(os.dup(nowhere()), None, f"{why}; the output is not kept")
 
 
 def open_log_output(path: Path) -> LogOutput:

@@ -79,21 +79,16 @@ def spawn(
     posix_spawn takes half as long as Popen, but knows of no working directory, of no user, and of no attributes.
     """
     close_at_exec()
+    descriptors = {**{number: nowhere() for number in range(3) if number not in descriptors}, **descriptors}
     if group is not None:
         return spawn_in_group(program, argv, env, descriptors, group, cwd, _RESET)
     if cwd is not None or user is not None or attributes is not None:
         return _opened(program, argv, env, descriptors, cwd, user, attributes)
-    opened = [
-        (os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0)
-        for number in range(3)
-        if number not in descriptors
-    ]
-    given = [(os.POSIX_SPAWN_DUP2, ours, number) for number, ours in descriptors.items()]
     return os.posix_spawn(
         program,
         list(argv),
         env,
-        file_actions=[*opened, *given],
+        file_actions=[(os.POSIX_SPAWN_DUP2, ours, number) for number, ours in descriptors.items()],
         setsid=True,
         setsigmask=blocked,
         setsigdef=_RESET,
@@ -216,6 +211,15 @@ def _is_of_others(path: str, links: int = _LINKS) -> bool:
 
 
 @cache
+def nowhere() -> int:
+    """The null device, opened once: whatever becomes of /dev meanwhile, programs can be started. Raises OSError."""
+    try:
+        return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:  # of its own number, or the program would be said to be missing
+        raise OSError(errno.ENODEV, f"{os.devnull} cannot be opened ({error.strerror})", "") from error
+
+
+@cache
 def close_at_exec() -> None:
     """Have what this process inherited beyond the standard three closed in what it starts; once is enough.
 
@@ -247,7 +251,7 @@ def _opened(
     if cwd is not None:
         os.stat(cwd)  # what the child says of it says not what is wrong
     becomes = partial(_become, user, attributes or ProcessAttributes(), cwd) if user or attributes else None
-    stdin, stdout, stderr = (descriptors.get(number, subprocess.DEVNULL) for number in range(3))
+    stdin, stdout, stderr = (descriptors[number] for number in range(3))
     mask = signal.pthread_sigmask(signal.SIG_SETMASK, ())
     for number in ignored:
         signal.signal(number, lambda *_: None)

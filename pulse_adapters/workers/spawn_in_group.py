@@ -32,7 +32,8 @@ def spawn_in_group(
 ) -> int:
     """The pid of a new process, as `spawn` makes it. Raises OSError or ValueError.
 
-    group: a descriptor of the control group's folder; defaults: the signals whose dispositions are set to their defaults.
+    descriptors: with the standard three; group: a descriptor of the control group's folder; defaults: the signals whose
+    dispositions are set to their defaults.
     """
     attributes, actions = ctypes.create_string_buffer(_ATTRIBUTES), ctypes.create_string_buffer(_ACTIONS)
     pid = ctypes.c_int()
@@ -44,10 +45,6 @@ def spawn_in_group(
         _try(_LIBC.posix_spawnattr_setsigdefault(attributes, _signals(defaults)))
         _try(_LIBC.posix_spawnattr_setsigmask(attributes, _signals(())))
         _try(_LIBC.posix_spawnattr_setcgroup_np(attributes, group))
-        for number in range(3):
-            if number not in descriptors:
-                null = os.devnull.encode()
-                _try(_LIBC.posix_spawn_file_actions_addopen(actions, number, null, os.O_RDWR, 0))
         for number, ours in descriptors.items():
             _try(_LIBC.posix_spawn_file_actions_adddup2(actions, ours, number))
         if cwd is not None:

@@ -19,7 +19,7 @@ from pulse_adapters.workers.environment import python_environment
 from pulse_adapters.workers.framing import Frames, Message, WorkerFault, encode
 from pulse_adapters.workers.messages import LIMITS, Limits, parse
 from pulse_adapters.workers.output import Output
-from pulse_adapters.workers.spawn import TRACED_S, find_program, spawn
+from pulse_adapters.workers.spawn import TRACED_S, find_program, nowhere, spawn
 from pulse_core.model.text import signal_name
 
 _CHUNK = 8 * 1024
@@ -193,9 +193,7 @@ class Worker:
     def hang_up(self) -> None:
         """Close the request pipe: the worker exits when it has read what was sent."""
         if self._is_open and not self._unsent:
-            quiet = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
-            os.dup2(quiet, self._requests, inheritable=False)
-            os.close(quiet)
+            os.dup2(nowhere(), self._requests, inheritable=False)
 
     @property
     def has_ended(self) -> bool:

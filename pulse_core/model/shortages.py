@@ -1,7 +1,7 @@
 """Shortages of the machine: errors that say nothing of who is started or asked, but that it lacks what that takes."""
 
 from collections.abc import Mapping
-from errno import EADDRNOTAVAIL, EAGAIN, EMFILE, ENFILE, ENOBUFS, ENOMEM
+from errno import EADDRNOTAVAIL, EAGAIN, EMFILE, ENFILE, ENOBUFS, ENODEV, ENOMEM
 
 _STARTING: Mapping[int, str] = {
     EAGAIN: "Resource temporarily unavailable",
@@ -25,10 +25,11 @@ def shortage(error: BaseException) -> str:
 
 
 def lacks_to_start(error: BaseException | None) -> bool:
-    """Whether it came of too few processes, threads or descriptors, or too little memory, to start something."""
+    """Whether it came of too few processes, threads or descriptors, too little memory, or no null device."""
     if error is None:
         return False
-    is_short = isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _STARTING)
+    is_short = isinstance(error, MemoryError)
+    is_short |= isinstance(error, OSError) and error.errno in (*_STARTING, ENODEV)
     return is_short or lacks_to_start(error.__cause__)
 
 

@@ -36,8 +36,8 @@ class Slot(StrEnum):
 class Policy:
     """How an action is carried out: seconds throughout; `retries` are further attempts after the first.
 
-    outlasts_shortages: an attempt that the machine lacks processes, threads, descriptors or memory for is made again until
-    it has them, and is none of `retries`; of survival's actions alone, as `slot`.
+    outlasts_shortages: an attempt that the machine lacks processes, threads, descriptors, memory or /dev/null for is made
+    again until it has them, and is none of `retries`; of survival's actions alone, as `slot`.
     """
 
     safety: Safety

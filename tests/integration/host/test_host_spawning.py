@@ -32,8 +32,9 @@ from pulse_adapters.workers.proc import (
     send,
     with_marker,
 )
-from pulse_adapters.workers.spawn import ProcessAttributes, ProcessUser
+from pulse_adapters.workers.spawn import ProcessAttributes, ProcessUser, nowhere
 from pulse_core.model.errors import NotStartable, PulseError
+from pulse_core.model.shortages import lacks_to_start
 from pulse_core.ports.host import ProcessId
 from tests.integration.host.host_scene import said, script, until
 from tests.processes import TRACER
@@ -260,6 +261,24 @@ async def test_a_script_without_its_interpreter_says_so(spawner: Spawner, log: P
     broken = script(tmp_path / "broken", "#!/no/such/interpreter\n")
     with pytest.raises(PulseError, match="interpreter"):
         await spawner.start([str(broken)], output=log)
+
+
+async def test_whatever_becomes_of_dev_programs_are_started(
+    spawner: Spawner, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is tidied up there, or mounted over it, may take the null device along, which every start needs."""
+    await spawner.run(["true"], timeout=60)
+    monkeypatch.setattr(os, "devnull", "/no/such/device")
+    for cwd in (None, "/"):
+        assert (await spawner.run(["cat"], timeout=60, cwd=cwd)).exit == 0
+        found = await spawner.start(["sleep", "1000"], output=log, cwd=cwd)
+        assert os.readlink(f"/proc/{found.pid}/fd/0") == "/dev/null"
+    os.close(nowhere())
+    nowhere.cache_clear()
+    with pytest.raises(PulseError, match="/no/such/device cannot be opened") as told:
+        await spawner.start(["sleep", "1000"], output=log)
+    assert lacks_to_start(told.value)
+    assert not isinstance(told.value, NotStartable)
 
 
 async def test_dead_children_leave_no_zombies(spawner: Spawner, log: Path) -> None:
