@@ -26,7 +26,7 @@ def test_a_start_that_leaves_out_more_is_told_and_one_that_leaves_out_the_same_i
 @pytest.mark.parametrize(
     ("commits", "offered", "not_offered"),
     [
-        ("", "", "engine"),
+        ("", "run everything again", "upulse rollback"),
         ("a", "upulse engine disable", "upulse rollback"),
         ("ab", "upulse rollback", "disable"),
     ],
