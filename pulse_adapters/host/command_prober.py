@@ -75,7 +75,13 @@ class LocalCommandProber:
 
     async def _end_left(self, main: ProcessId, marker: str) -> None:
         """End what a command that is over has left; if that is nothing, it costs a listing of /proc."""
-        if await self._marked.finds(lambda: self._has_left(main, marker)):
+
+        def may_be(pid: int, effect: str) -> bool:
+            # Of a crowd, each would search on for as long as any other one begins or ends. What this one has left is no
+            # child of the daemon's.
+            return effect in ("", marker) and self._spawner.effect_of(pid) is None
+
+        if await self._marked.finds(lambda: self._has_left(main, marker), may_be):
             await finish_despite_cancel(end_tree(main, f"{EFFECT_MARK}={marker}"))
 
     def _has_left(self, main: ProcessId, marker: str) -> bool:

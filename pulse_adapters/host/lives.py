@@ -42,7 +42,6 @@ from pulse_adapters.workers.process_tree import (
     any_of,
     end_chosen,
     in_tree,
-    live_process_table,
 )
 from pulse_core.model.errors import PulseError
 from pulse_core.model.memo import Memo
@@ -303,7 +302,7 @@ class Lives:
         if process.kill == "main":
             await end_all(self.spawner, mains, soft, alone=True, ask=ask)
             return
-        now = await asyncio.to_thread(live_process_table)
+        now = await asyncio.to_thread(SHARED.asked())
         choice = self._choice(process.name, mains)
         members = descendants((pid for pid in choice(now) if pid in now), now)
         members |= {one.pid for one in self.members(process.name) if one.pid in now}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from pulse_adapters.workers.environment import EFFECT_MARK, LOG_MARK, PROCESS_MARK
 from pulse_adapters.workers.proc import (
@@ -301,15 +302,18 @@ def variables_in(raw: bytes) -> Mapping[str, str]:
     return {name: value for name, _, value in pairs}
 
 
+_MARKED = WeakKeyDictionary[asyncio.AbstractEventLoop, MarkedProcesses]()
+
+
 async def find_bearers(
     *, effect: str = "", which: Callable[[Bearer], bool] = lambda _: True, anybody: bool = False
 ) -> tuple[ProcessId, ...]:
     """Those of this user that bear the mark of an effect, or of any, and are such: session leaders, then the oldest.
 
     Anybody can set it: it is a hint to what the log says. anybody: those of other users, too, as far as this one may read
-    their environments.
+    their environments. Of a crowd that asks at once, each would read all processes of the machine: one search is for all.
     """
-    marked = MarkedProcesses()
+    marked = _MARKED.setdefault(asyncio.get_running_loop(), MarkedProcesses())
 
     def found() -> list[ProcessId]:
         return [
@@ -318,5 +322,5 @@ async def find_bearers(
             if effect in ("", one.effect) and which(one) and (anybody or uid_of(one.found.pid) == os.getuid())
         ]
 
-    await marked.finds(lambda: bool(found()))
+    await marked.finds(lambda: bool(found()), lambda pid, borne: not effect or borne in ("", effect))
     return tuple(sorted(found(), key=lambda one: (session_of(one.pid) != one.pid, one.started, one.pid)))

@@ -144,8 +144,12 @@ class LinuxProcessTable:
             self._searched_once.add(name)
             if is_first and not sights[name].found:
                 await self._adopt_unrecorded(process, known.get(name), sights)
-            if name in known and not sights[name].found:
-                await self._adopt_background(process, known[name], sights)
+        gone = (one for one in filter(_has_no_way, processes) if not sights[one.name].found)
+        # Together: each waits for a while, and many starts may end at once, while others' deaths wait for this look.
+        adoptions = (
+            self._adopt_background(one, known[one.name], sights) for one in gone if one.name in known
+        )
+        await asyncio.gather(*adoptions)
         return sights
 
     async def _take_over(

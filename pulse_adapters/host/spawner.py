@@ -22,10 +22,10 @@ from pulse_adapters.workers.plain_file import open_plain
 from pulse_adapters.workers.proc import open_pidfd, own_line, read_stat, ticks_now
 from pulse_adapters.workers.process_tree import (
     PATIENCE,
+    SHARED,
     end_tree,
     end_trees,
     in_trees,
-    live_process_table,
 )
 from pulse_adapters.workers.spawn import (
     TRACED_S,
@@ -61,6 +61,8 @@ OUTPUT_READER, OUTPUT_READER_S = "/bin/cat", 1.0
 for the rest when the program is over. It bears no mark, since it ends by itself once nobody is left who could print."""
 REMEMBERED = 256
 """Ends of processes that are remembered."""
+REAPED_S = 1.0
+"""Seconds for which it is remembered whose a pid was: no kernel gives it to somebody else so soon."""
 
 
 class Outcome(NamedTuple):
@@ -143,6 +145,7 @@ class Spawner:
         self._inherited = inherited_environment()
         self._children: dict[int, _Child] = {}
         self._ended: dict[ProcessId, ProcessEnded] = {}
+        self._reaped: dict[int, tuple[str, float]] = {}
         self._asked: dict[ProcessId, bool] = {}
         self._readers: dict[ProcessId, asyncio.Future[int]] = {}
         self._files = FileThreads()
@@ -162,8 +165,11 @@ class Spawner:
         return pid in self._children
 
     def effect_of(self, pid: int) -> str | None:
-        """The effect of a child that will be reaped here, empty for a command; None of any other process."""
-        return child.effect or "" if (child := self._children.get(pid)) else None
+        """The effect of a child that will be or was just reaped here, empty for a command; None of any other process."""
+        if child := self._children.get(pid):
+            return child.effect or ""
+        effect, at = self._reaped.get(pid, (None, 0.0))
+        return effect if time.monotonic() - at < REAPED_S else None
 
     def end_of_child(self, found: ProcessId) -> asyncio.Future[int] | None:
         """The end of a child that will be reaped here, for whoever waits for it; None of any other process."""
@@ -341,7 +347,11 @@ class Spawner:
             child.exited.set_result(code)
 
     def _release(self, child: _Child) -> None:
-        del self._children[child.found.pid]
+        del self._children[pid := child.found.pid]
+        self._reaped.pop(pid, None)  # so that the oldest stays the first
+        self._reaped[pid] = child.effect or "", time.monotonic()
+        if len(self._reaped) > REMEMBERED:
+            del self._reaped[next(iter(self._reaped))]
         child.exited.get_loop().remove_reader(child.handle)
         os.close(child.handle)
 
@@ -465,7 +475,7 @@ async def kill_rest(asked: Collection[Asked]) -> None:
     After a soft end only the rest of its group is killed: a process that moved to a session of its own was meant to stay.
     All in one search: helpers may be thousands, and each search reads all processes.
     """
-    now = await asyncio.to_thread(live_process_table)
+    now = await asyncio.to_thread(SHARED.asked())
     ended = [one.found for one in asked if one.ended and one.leads]
     groups = {now[pid].group for pid in in_trees(ended)(now)}
     left = [one.found for one in asked if not one.ended or (one.leads and one.found.pid in groups)]

@@ -89,3 +89,26 @@ async def test_commands_that_end_at_once_are_looked_after_together_and_beside_th
     assert threading.get_ident() not in searches
     await prober.close()
     spawner.close()
+
+
+async def test_none_searches_on_since_another_one_has_just_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spawner = Spawner()
+    prober = LocalCommandProber(spawner, str(tmp_path))
+    request = CommandRequest("check:it", ["true"], 60_000_000)
+    await prober.ask(request)  # looks for what an earlier one has left, too
+    search, searches = MarkedProcesses.search, list[int]()
+    other = (await spawner.run(["true"], timeout=60)).found
+
+    def noted(self: MarkedProcesses) -> None:
+        search(self)
+        searches.append(other.pid)
+        self.unsure.clear()
+        self.lost = {other.pid: "", other.pid + 1: "another's"}
+
+    monkeypatch.setattr(MarkedProcesses, "search", noted)
+    assert (await prober.ask(request)).ok
+    assert len(searches) == 1
+    await prober.close()
+    spawner.close()

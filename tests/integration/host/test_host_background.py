@@ -1,10 +1,12 @@
 """What a start leaves behind: the process itself in the background, or the remains of a failed start."""
 
+import asyncio
 import os
 import time
 import uuid
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -144,6 +146,29 @@ async def test_who_takes_its_time_between_two_forks_hands_over_with_the_second_o
         assert sight.found == (tuple(carriers(effect, "sh")) if is_new else ())
     finally:
         table.close()
+
+
+async def test_of_many_starts_that_end_at_once_none_waits_for_what_another_has_left(
+    spawner: Spawner, table: LinuxProcessTable, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"it-{number}" for number in range(20)]
+    starts = {
+        name: await spawner.start(["true"], output=log, env={"PULSE_EFFECT": str(uuid.uuid4())})
+        for name in names
+    }
+    for start in starts.values():
+        await over(start)
+    together = asyncio.Barrier(len(names))
+
+    async def met(**how: Any) -> tuple[ProcessId, ...]:
+        await together.wait()
+        return await find_bearers(**how)
+
+    monkeypatch.setattr("pulse_adapters.host.guarded_processes.find_bearers", met)
+    settings = [ProcessSettings(name=name, start=["true"]) for name in names]
+    async with asyncio.timeout(20):
+        sights = await table.look(settings, starts)
+    assert not any(sight.found for sight in sights.values())
 
 
 @pytest.mark.parametrize("end", ["exit 3", "kill -9 $$"])

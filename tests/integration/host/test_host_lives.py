@@ -585,6 +585,23 @@ async def test_a_search_that_fails_is_not_taken_for_one_by_who_waits_behind_it()
             assert held.found() == {held.one, held.two}
 
 
+async def test_each_process_of_the_machine_is_read_once_for_a_crowd(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = list[int]()
+
+    def counted(pids: Collection[int]) -> Iterator[tuple[int, bytes | None]]:
+        read.extend(pids)
+        return environments(pids)
+
+    with child_of_test(subprocess.Popen(["/bin/sleep", "1000"], env={})) as other:
+        await until(lambda: command_line(other.pid))  # else it is just being executed
+        monkeypatch.setattr(marked_processes, "environments", counted)
+        await asyncio.gather(
+            *(marked_processes.find_bearers(effect=f"none-{number}") for number in range(20))
+        )
+        assert read.count(other.pid) == 1
+        other.kill()
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can look as another user")
 def test_no_search_waits_for_a_process_of_another_user_whose_environment_it_is_never_shown() -> None:
     marked = MarkedProcesses()

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.host import outputs
-from pulse_adapters.host.spawner import CommandTimedOut, Spawner, launch
+from pulse_adapters.host.spawner import CommandTimedOut, Spawner, kill_rest, launch
 from pulse_adapters.workers import process_tree
 from pulse_adapters.workers.proc import (
     ProcStat,
@@ -568,3 +568,19 @@ async def test_a_program_that_its_user_stops_before_it_is_executed_holds_up_itse
     assert set(os.listdir(f"/proc/{found.pid}/fd")) == {"0", "1", "2"}
     os.kill(found.pid, signal.SIGCONT)
     await until(lambda: is_said(log, "it"))
+
+
+async def test_of_a_crowd_that_is_ended_at_once_each_does_not_read_the_process_table_for_itself(
+    spawner: Spawner, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = [await spawner.start(["sleep", "1000"], output=log) for _ in range(20)]
+    reads = list[int]()
+
+    def counted() -> list[ProcStat]:
+        reads.append(threading.get_ident())
+        return live_processes()
+
+    monkeypatch.setattr(process_tree, "live_processes", counted)
+    asked = [await spawner.ask_to_end(one, soft=60, alone=False, ask=signal.SIGTERM) for one in started]
+    await asyncio.gather(*(kill_rest([one]) for one in asked if one))
+    assert len(reads) < len(started)
