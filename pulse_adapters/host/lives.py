@@ -209,11 +209,11 @@ class Lives:
         ended, life = self.spawner.end_of(found), self.last(name)
         if not (ended.endswith("SIGKILL") and self._groups and life and life.found == found):
             return ended
-        number = self._groups.oom_kills(life.effect)
+        if not (number := self._groups.oom_kills(life.effect)):
+            return ended
+        # Whether it was one of these, or somebody else killed it later, nobody tells.
         return (
-            f"{ended} (out of memory: the kernel killed {count(number, 'process')} of it)"
-            if number
-            else ended
+            f"{ended} (out of memory, the kernel has killed {count(number, 'process')} of it since its start)"
         )
 
     def in_background(self, process: ProcessSettings, stood: ProcessId | None) -> ProcessEnded | None:

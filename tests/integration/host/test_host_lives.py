@@ -1010,7 +1010,10 @@ def start_of(pid: int) -> int:
 @pytest.mark.parametrize(
     ("events", "words"),
     [
-        ("oom 1\noom_kill 1\noom_group_kill 0\n", " (out of memory: the kernel killed 1 process of it)"),
+        (
+            "oom 1\noom_kill 1\noom_group_kill 0\n",
+            " (out of memory, the kernel has killed 1 process of it since its start)",
+        ),
         ("oom 1\noom_kill 0\n", ""),
         (None, ""),
     ],
