@@ -29,7 +29,7 @@ from pulse_adapters.workers.proc import (
     ticks_now,
     uid_of,
 )
-from pulse_adapters.workers.process_tree import end_chosen, in_tree, live_process_table
+from pulse_adapters.workers.process_tree import SHARED, Table, end_chosen, in_tree, live_process_table
 from pulse_adapters.workers.users import find_user, process_user
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import Life, ProcessId
@@ -101,15 +101,13 @@ class LifePrograms:
         """Hold all that came out of it, or have it go on; who forked meanwhile is found by the next search."""
         number, seen = signal.SIGCONT if over else signal.SIGSTOP, set[ProcessId]()
         while is_alive(main):
-            now = live_process_table()
-            chosen = set(in_tree(main, f"{EFFECT_MARK}={effect}")(now))
-            found = {now[pid].found for pid in descendants(chosen, now)} - seen
-            if not found:
+            # Beside the loop: to read all processes and their marks takes tens of milliseconds.
+            there = await finish_despite_cancel(asyncio.to_thread(_tree_of, effect, main, SHARED.asked()))
+            if not (found := there - seen):
                 return
             seen |= found
             for one in found:
                 send(one, number)
-            await asyncio.sleep(0)
 
     async def stop(self, effect: str, main: ProcessId, soft: float) -> None:
         """End all that came out of it."""
@@ -184,6 +182,13 @@ def _stat_fields(pid: int) -> list[bytes]:
     """What the kernel says of a process after its name; nothing if it is gone."""
     raw = read_proc_file(f"/proc/{pid}/stat")
     return raw[raw.rindex(b")") + 2 :].split() if raw else []
+
+
+def _tree_of(effect: str, main: ProcessId, asked: Callable[[], Table]) -> set[ProcessId]:
+    """All that came out of it, of the table that was asked for. Blocks: for threads."""
+    now = asked()
+    chosen = set(in_tree(main, f"{EFFECT_MARK}={effect}")(now))
+    return {now[pid].found for pid in descendants(chosen, now)}
 
 
 def _orphans(home: str, users: Collection[str]) -> Sequence[OrphanProgram]:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import threading
 import uuid
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from pulse_adapters.host import programs
 from pulse_adapters.host.programs import LifePrograms
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.memory.programs import MemoryPrograms
+from pulse_adapters.workers import process_tree
 from pulse_adapters.workers.proc import read_stat
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import ProcessId
@@ -165,6 +167,27 @@ async def test_who_is_held_does_nothing_until_it_goes_on_and_can_be_stopped_all_
     await stage.programs.stop(stage.effect, main, 5.0)
     assert not (await stage.programs.look(main)).alive
     await stage.programs.pause(stage.effect, main)
+
+
+async def test_who_is_held_is_searched_beside_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads, read = list[int](), process_tree.live_process_table
+
+    def noted() -> process_tree.Table:
+        threads.append(threading.get_ident())
+        return read()
+
+    spawner = Spawner()
+    stage = Stage(LifePrograms(spawner), tmp_path, lambda *_: None)
+    main = await stage.start()
+    for module in (programs, process_tree):
+        monkeypatch.setattr(module, "live_process_table", noted)
+    await stage.programs.pause(stage.effect, main)
+    assert threads
+    assert threading.get_ident() not in threads
+    await stage.programs.stop(stage.effect, main, 0.0)
+    spawner.close()
 
 
 async def test_none_is_started_where_survival_would_lack_descriptors(
