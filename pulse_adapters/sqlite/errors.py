@@ -4,7 +4,7 @@ import sqlite3
 from pathlib import Path
 
 from pulse_adapters.workers.database_files import files_of
-from pulse_adapters.workers.read_only import is_failing
+from pulse_adapters.workers.read_only import is_failing, is_read_only, why_no_new_file
 from pulse_core.model.errors import Damaged, LogUnavailable, PulseError
 
 _CORRUPT = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
@@ -36,10 +36,11 @@ def is_of_values(error: sqlite3.Error) -> bool:
 
 def translate_error(error: sqlite3.Error, path: Path) -> PulseError:
     """The error as one a person can act on."""
+    folder = files_of(path).database.parent
     is_bad = (
         is_corrupt(error) or code(error) == sqlite3.SQLITE_IOERR
     )  # it calls a file damaged that can't be read
-    if is_bad and is_failing(files_of(path).database.parent):
+    if is_bad and is_failing(folder):
         return LogUnavailable(
             f"{path} can't be read or written: its disk fails (see: dmesg); nothing was recorded. The file may be sound:"
             " mend or replace the disk, then upulse verify"
@@ -49,6 +50,8 @@ def translate_error(error: sqlite3.Error, path: Path) -> PulseError:
             f"{path} is damaged ({error}); `upulse verify` names the first bad row,"
             " a copy beside it (events.db.before-N) or a backup can take its place"
         )
+    if is_read_only(folder):  # it became that while the file was open: to SQLite it is full, or fails
+        return LogUnavailable(f"{path} can't be written, nothing was recorded: {why_no_new_file(folder)}")
     remedy = {
         sqlite3.SQLITE_FULL: "free some space on its disk",
         sqlite3.SQLITE_READONLY: "make it and its directory writable for this user",

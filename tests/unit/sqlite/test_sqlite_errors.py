@@ -37,6 +37,23 @@ def test_a_disk_that_fails_is_no_damage_that_a_backup_should_replace(
     assert "may be sound" in str(said)
 
 
+@pytest.mark.parametrize("code", ["FULL", "IOERR", "READONLY", "CANTOPEN"])
+def test_a_disk_that_became_read_only_is_called_neither_full_nor_failing(
+    code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As ext4 does after an error of its own (`errors=remount-ro`); whoever frees space there gains nothing by it."""
+    error = sqlite3.OperationalError("database or disk is full")
+    error.sqlite_errorcode = getattr(sqlite3, f"SQLITE_{code}")
+
+    def refuses(*_: object, **__: object) -> int:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("pulse_adapters.workers.read_only.os.open", refuses)
+    said = translate_error(error, tmp_path / "events.db")
+    assert isinstance(said, LogUnavailable)
+    assert str(said).endswith("nothing was recorded: its file system is read-only: make it writable")
+
+
 def test_a_reserve_that_can_be_neither_made_nor_freed_stops_nobody(tmp_path: Path) -> None:
     (tmp_path / "plain").touch()
     for path in (tmp_path / "none" / "reserve", tmp_path / "plain" / "reserve"):
