@@ -160,10 +160,13 @@ def load(text: str) -> Incidents:
 
 
 class IncidentFold:
-    """Groups events into incidents; changes the state that it is given. own: the names of Pulse's own rules."""
+    """Groups events into incidents; changes the state that it is given. own: the names of Pulse's own rules; keeps_all:
+    also those that a checkpoint leaves out."""
 
-    def __init__(self, state: Incidents | None = None, own: Collection[str] = ()) -> None:
-        self.state, self.own = state or Incidents(), own
+    def __init__(
+        self, state: Incidents | None = None, own: Collection[str] = (), *, keeps_all: bool = False
+    ) -> None:
+        self.state, self.own, self.keeps_all = state or Incidents(), own, keeps_all
 
     def take(self, row: Event) -> None:
         """Take one event, in the order of the log."""
@@ -215,7 +218,7 @@ class IncidentFold:
         """One more; of very many, the oldest that are over are left out."""
         self.state.all[story.id] = story
         self.state.current[f"{story.about} {story.subject}"] = story.id
-        if len(self.state.all) > MOST + SLACK:
+        if len(self.state.all) > MOST + SLACK and not self.keeps_all:
             self._leave_out(story.last)
 
     def _leave_out(self, now: Moment) -> None:
@@ -398,10 +401,8 @@ class IncidentFold:
             return  # it was not held back for this
         if since >= story.since.at:
             story.still_wrong()  # what is held back was looked at
-        if (
-            story.worked and since > story.worked.at
-        ):  # what was done did not help, or nothing would be due again
-            story.worked = None
+        if story.worked and since > story.worked.at:
+            story.worked = None  # what was done did not help, or nothing would be due again
         if data.get("lasts"):
             story.held_by, story.held_since = by, since
         else:
@@ -463,9 +464,8 @@ class IncidentFold:
             if asked and asked != PULSE:
                 return  # a person's own decision is no incident
             rejected = str(data.get("rejected", ""))[:12]
-            self._began("engine", row, rejected, f"{rejected} was rolled back: {data.get('why', '')}").end(
-                row.moment
-            )
+            words = f"{rejected} was rolled back: {data.get('why', '')}"
+            self._began("engine", row, rejected, words).end(row.moment)
         elif row.kind == "safe-mode-entered":
             left_out = ", ".join(data.get("left_out", ())) or "nothing"
             words = f"{data.get('crashes')} starts in a row ended within a minute; left out: {left_out}"

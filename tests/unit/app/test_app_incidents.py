@@ -1,9 +1,10 @@
 """How the log of a while is told as stories: what belongs together, and when it is over."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import datetime, timedelta
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulse_adapters.memory.clock import VirtualClock
-from pulse_core.app.incidents import incident, incidents_in, told_since
+from pulse_core.app.incidents import incident, incidents, incidents_in, told_since
 from pulse_core.composition import OWN_NAMES
 from pulse_core.model.errors import UnknownName
-from pulse_core.model.event import Event
+from pulse_core.model.event import Checkpoint, Event, Head
 from pulse_core.model.json_answers import IncidentJson
 from pulse_core.model.kinds import (
     AnswerDelayed,
@@ -49,7 +50,17 @@ from pulse_core.model.moment import Moment, iso
 from pulse_core.model.payload import Payload
 from pulse_core.model.stored_data import REDACTED, damage_marker
 from pulse_core.ports.readers import EventQuery
-from pulse_core.projections.incidents import MOST, SLACK, IncidentFold, Incidents, after, dump, load
+from pulse_core.projections.incidents import (
+    MOST,
+    NAME,
+    SLACK,
+    VERSION,
+    IncidentFold,
+    Incidents,
+    after,
+    dump,
+    load,
+)
 from tests.events import SECOND, event
 from upulse_cli.views.incidents import lines, tree
 
@@ -196,21 +207,24 @@ class CountedRows:
     def event(self, name: str) -> Event:
         return next(row for row in self.rows if row.id == name)
 
-    def events(self, query: Any) -> Iterator[Event]:
-        for row in self.rows[query.since_seq :]:
+    def events(self, query: Any, limit: int | None = None) -> Iterator[Event]:
+        for row in [one for one in self.rows[query.since_seq :] if one.kind in query.kinds][:limit]:
             self.read += 1
             yield row
+
+    def chain_at(self, seq: int) -> bytes:
+        return b""
 
 
 def read_incident(log: CountedRows, row: int) -> IncidentJson:
     """The incident that began with this row."""
+    return incident(context_of(log), log.rows[row].id).spelled()
 
-    class Context:
-        clock, events = VirtualClock(lambda: 0.0), lambda: nullcontext(log)
-        checkpoints = dict
 
-    context: Any = Context
-    return incident(context, log.rows[row].id).spelled()
+def context_of(log: CountedRows, kept: Mapping[str, Checkpoint] = MappingProxyType({})) -> Any:
+    """A home with this log and these checkpoints."""
+    clock = VirtualClock(lambda: 0.0)
+    return SimpleNamespace(clock=clock, events=lambda: nullcontext(log), checkpoints=lambda: kept)
 
 
 DIED = ProcessDied(pid=7, healthy=True, evidence="killed")
@@ -1026,6 +1040,22 @@ def test_of_very_many_incidents_the_newest_that_are_over_are_kept_and_all_that_a
     assert (told[0]["subject"], told[-1]["subject"]) == ("disk:/", f"web{MOST + 2 * SLACK - 1}")
     assert 0 < fold.state.left_out < min(one.began.at for one in list(fold.state.all.values())[1:])
     assert len(fold.state.current) == len(told)
+
+
+def test_those_that_the_checkpoint_has_left_out_are_told_from_the_whole_log() -> None:
+    many = (
+        (HOUR * turn + second, payload, f"web{turn}")
+        for turn in range(MOST + 2 * SLACK)
+        for second, payload in ((0, DIED), (SECOND, UP))
+    )
+    log = CountedRows(*many)
+    kept = Checkpoint(VERSION, Head(len(log.rows), b""), dump(after(Incidents(), log.rows)))
+    first, last = log.rows[0], log.rows[-1]
+    for checkpoints in ({}, {NAME: kept}):
+        context = context_of(log, checkpoints)
+        for since in (None, first.at):
+            assert len(incidents(context, since)) == MOST + 2 * SLACK
+        assert [one.subject for one in incidents(context, last.at)] == [last.subject]
 
 
 def test_what_was_well_in_between_is_not_told_as_wrong() -> None:
