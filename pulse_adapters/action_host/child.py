@@ -67,6 +67,7 @@ class ActionHostChild:
 
     def _start(self, request: Message) -> None:
         """Run a request in a task that is attributed to it."""
+        self._dispatcher.take(request)
         number, context = request["id"], contextvars.copy_context()
         context.run(CALL.set, number)
         loop = asyncio.get_running_loop()

@@ -35,6 +35,12 @@ class CallDispatcher:
         self._contents, self._places = contents, places
         self._windows: dict[str, Window] = {}
 
+    def take(self, request: Message) -> None:
+        """Take the samples that a request brings, whatever becomes of it: each is sent once."""
+        for id_, moment, known in request.get("fresh", ()):
+            window = self._windows.get(request["name"], Window())
+            self._windows[request["name"]] = window.plus(Sample(id_, request["key"], Moment(*moment), known))
+
     async def answer(self, request: Message) -> Message:
         """The result, or what went `wrong` and why. Raises nothing."""
         timer = asyncio.timeout(request.get("seconds"))
@@ -77,10 +83,7 @@ class CallDispatcher:
 
     def _window(self, request: Message, data: Mapping[str, Any], took_us: int) -> Window:
         """The window as the daemon will have it, including the new sample."""
-        name, window = request["name"], self._windows.get(request["name"], Window())
-        for id_, moment, known in request["fresh"]:
-            window = window.plus(Sample(id_, request["key"], Moment(*moment), known))
-        self._windows[name] = window
+        window = self._windows.get(request["name"], Window())
         at, boot, mono = request["now"]
         newest = window.last.id + 1 if window.last else 1
         return window.plus(Sample(newest, request["key"], Moment(at + took_us, boot, mono + took_us), data))

@@ -10,7 +10,7 @@ import pytest
 from pulse_adapters.action_host import proxies
 from pulse_adapters.workers.run_as import RunAs
 from pulse_core.model.errors import PulseError
-from pulse_core.ports.engine import CannotLoad, ReservedNames, Revision
+from pulse_core.ports.engine import CannotLoad, EngineCodeBroken, ReservedNames, Revision
 from pulse_core.ports.executor import GivenUp
 from tests.engine_user import lend, open_folder
 from tests.integration.action_host.action_host_scene import (
@@ -59,6 +59,35 @@ async def test_a_new_host_knows_the_windows_of_before(tmp_path: Path) -> None:
         await scene.look()
         assert scene.hands.watchers[0].should_wake(scene.windows["queue"])
         assert len({sample.data["n"] for sample in scene.windows["queue"].samples}) == 2
+
+
+@pytest.mark.parametrize("fault", ["raise PulseError('no')", "raise ValueError", "await asyncio.sleep(9)"])
+async def test_a_look_that_fails_costs_the_next_one_no_sample_of_before(tmp_path: Path, fault: str) -> None:
+    body = (
+        f"self.n = getattr(self, 'n', 0) + 1\nif self.n == 2:\n    {fault}\nreturn Reading({{'n': self.n}})"
+    )
+    source = watcher(body, timeout=0.5, wake="return window.values('n') == (1, 3)")
+    async with at_work(written(tmp_path, source)) as scene:
+        assert await scene.look() == {"n": 1}
+        with pytest.raises((PulseError, EngineCodeBroken)):
+            await scene.look()
+        assert await scene.look() == {"n": 3}
+        assert scene.hands.watchers[0].should_wake(scene.windows["queue"])
+
+
+async def test_a_look_that_is_called_off_before_it_begins_costs_no_sample_either(tmp_path: Path) -> None:
+    blocks = watcher("time.sleep(0.3)\nreturn Reading({})", name="slow")
+    source = watcher("return Reading({'n': 0})", wake="return len(window.samples) == 2")
+    async with at_work(written(tmp_path, source, blocks)) as scene:
+        await scene.look()
+        blocking = asyncio.create_task(scene.look("slow"))
+        await until(lambda: scene.child.mark() != 0)
+        called_off = asyncio.create_task(scene.look())
+        await asyncio.sleep(0)
+        called_off.cancel()
+        await asyncio.wait([called_off, blocking])
+        await scene.look()
+        assert scene.hands.watchers[0].should_wake(scene.windows["queue"])
 
 
 async def test_params_that_its_model_does_not_take_are_given_up_before_anything_is_done(
