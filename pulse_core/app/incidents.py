@@ -14,36 +14,32 @@ from pulse_core.projections.incidents import KINDS, NAME, VERSION, IncidentFold,
 
 
 def incidents(home: HomeContext, since: int | None) -> Sequence[Incident]:
-    """The incidents since then (UTC microseconds), oldest first, as they stand now; also those that had begun before.
-
-    Those that the checkpoint has left out are folded from the whole log, which takes seconds.
-    """
+    """The incidents since then (UTC microseconds), oldest first, as they stand now; also those that had begun before."""
     now = home.clock.now()
     with home.events() as log:
-        kept = kept_incidents(home, log)
-        if kept and kept.left_out and (since is None or since <= kept.left_out):
-            kept = None
-        return told_since(kept or whole(log), since, now)
+        return told_since(_known_since(home, log, since), since, now)
 
 
 def incident(home: HomeContext, id_: str) -> Incident:
     """The incident that began with the event of this id. Raises UnknownName if none did."""
     now = home.clock.now()
     with home.events() as log:
-        kept = kept_incidents(home, log)
-        if kept and (found := next((one for one in kept.at(now) if one.id == id_), None)):
-            return found
         began = log.event(id_)
-        fold = IncidentFold(own=OWN_NAMES)
-        for row in log.events(EventQuery(since_seq=began.seq - 1, kinds=tuple(KINDS))):
-            fold.take(row)
-            first = next(iter(fold.state.all.values()), None)
-            if first is None or first.id != began.id or first.is_history(row.moment):
-                break
-    told = fold.state.at(now)
-    if not told or told[0].id != began.id:
-        raise UnknownName("incident", id_, [one.id for one in told])
-    return told[0]
+        known = _known_since(home, log, began.at).at(now)
+    if found := next((one for one in known if one.id == began.id), None):
+        return found
+    raise UnknownName("incident", id_, ())
+
+
+def _known_since(home: HomeContext, log: EventReader, since: int | None) -> Incidents:
+    """The incidents, with all that were not over before that time.
+
+    Those that the checkpoint has left out are folded from the whole log, which takes seconds: what an event began may
+    depend on those before it, as whether somebody had stopped its process.
+    """
+    kept = kept_incidents(home, log)
+    has_all = kept and (not kept.left_out or (since is not None and since > kept.left_out))
+    return kept if kept and has_all else whole(log)
 
 
 def incidents_in(log: EventReader, since: int | None, now: Moment) -> Sequence[Incident]:

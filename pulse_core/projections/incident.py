@@ -26,8 +26,6 @@ FADED_US = {"error": 1_200_000_000, "log": 600_000_000}
 minutes, so at least once in twenty; of a log nobody is told any more after ten."""
 AWAY_US = 10_000_000
 """For how long no daemon runs, or nothing that is seen counts, at least where that is more than a restart."""
-HISTORY_US = 3_600_000_000
-"""What happens an hour after its end has nothing to do with it."""
 MOST_REQUESTS = 20
 """How many requests of people are kept of one incident, and how many causes that held its answers back."""
 MOST_CAUSES, OTHERS = 10, "other causes"
@@ -143,11 +141,6 @@ class Incident:
     unseen: int = 0
     by_person: bool = False
     state: str = ""
-
-    def is_history(self, now: Moment) -> bool:
-        """Whether nothing that happens now belongs to it any more."""
-        settled = all(sum(one.outcomes.values()) >= one.times for one in self.measures.values())
-        return settled and (self.over or self.about in FADED_US) and now.since(self.last) > HISTORY_US
 
     def has_faded(self, now: Moment) -> bool:
         """Whether nothing has ended it, and it did not come again."""

@@ -195,61 +195,30 @@ def test_what_has_an_end_is_one_story_until_then() -> None:
     assert (first["lasted_ms"], second["ended"]) == (1_000, None)
 
 
-class CountedRows:
-    """A log, and how many of its rows were read one after the other."""
+class RecordedRows:
+    """A log that can be read."""
 
-    def __init__(self, *said: tuple[int, Payload, str]) -> None:
-        self.rows = [
-            event(seq, payload, subject, at=at) for seq, (at, payload, subject) in enumerate(said, 1)
-        ]
-        self.read = 0
+    def __init__(self, rows: Sequence[Event]) -> None:
+        self.rows = rows
 
     def event(self, name: str) -> Event:
         return next(row for row in self.rows if row.id == name)
 
     def events(self, query: Any, limit: int | None = None) -> Iterator[Event]:
-        for row in [one for one in self.rows[query.since_seq :] if one.kind in query.kinds][:limit]:
-            self.read += 1
-            yield row
+        return iter([one for one in self.rows[query.since_seq :] if one.kind in query.kinds][:limit])
 
     def chain_at(self, seq: int) -> bytes:
         return b""
 
 
-def read_incident(log: CountedRows, row: int) -> IncidentJson:
-    """The incident that began with this row."""
-    return incident(context_of(log), log.rows[row].id).spelled()
-
-
-def context_of(log: CountedRows, kept: Mapping[str, Checkpoint] = MappingProxyType({})) -> Any:
+def context_of(rows: Sequence[Event], kept: Mapping[str, Checkpoint] = MappingProxyType({})) -> Any:
     """A home with this log and these checkpoints."""
-    clock = VirtualClock(lambda: 0.0)
+    log, clock = RecordedRows(rows), VirtualClock(lambda: 0.0)
     return SimpleNamespace(clock=clock, events=lambda: nullcontext(log), checkpoints=lambda: kept)
 
 
 DIED = ProcessDied(pid=7, healthy=True, evidence="killed")
 UP = ProcessUp(pid=8, started=1, evidence="alive")
-
-
-def test_one_incident_is_read_to_its_end_and_no_further() -> None:
-    later = [(3 * HOUR + place * SECOND, LINES, LOG) for place in range(1_000)]
-    log = CountedRows((0, DIED, "web"), (SECOND, UP, "web"), (2 * HOUR, LINES, LOG), *later)
-    one = read_incident(log, 0)
-    assert (one["about"], one["lasted_ms"], log.read) == ("process", 1_000, 3)
-    key = "restart-process:web"
-    wish = (SECOND, Effect(action="restart-process", key=key, params={"process": "web"}), key)
-    log = CountedRows((0, DIED, "web"), wish, (2 * SECOND, UP, "web"), *later)
-    read_incident(log, 0)
-    assert log.read == 1_003, "what was done about it has not ended yet"
-
-
-def test_what_began_no_incident_is_said_without_reading_on() -> None:
-    log = CountedRows((0, UP, "web"), (SECOND, DIED, "web"), *[(2 * SECOND, LINES, LOG)] * 100)
-    with pytest.raises(UnknownName, match="no incident"):
-        read_incident(log, 0)
-    assert log.read == 1
-
-
 PERSON = "ada"
 OWN = ProcessDied(pid=7, healthy=True, evidence="killed by SIGTERM", intended=True)
 NEVER = ProcessDied(pid=None, healthy=True, evidence="not running yet", intended=True)
@@ -1048,14 +1017,34 @@ def test_those_that_the_checkpoint_has_left_out_are_told_from_the_whole_log() ->
         for turn in range(MOST + 2 * SLACK)
         for second, payload in ((0, DIED), (SECOND, UP))
     )
-    log = CountedRows(*many)
-    kept = Checkpoint(VERSION, Head(len(log.rows), b""), dump(after(Incidents(), log.rows)))
-    first, last = log.rows[0], log.rows[-1]
+    rows = log_of(*many)
+    kept = Checkpoint(VERSION, Head(len(rows), b""), dump(after(Incidents(), rows)))
+    first, last = rows[0], rows[-1]
     for checkpoints in ({}, {NAME: kept}):
-        context = context_of(log, checkpoints)
+        context = context_of(rows, checkpoints)
         for since in (None, first.at):
             assert len(incidents(context, since)) == MOST + 2 * SLACK
         assert [one.subject for one in incidents(context, last.at)] == [last.subject]
+        assert incident(context, first.id).subject == first.subject
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ((0, OWN, "web"), WISH, (3, FAILED, "#2")),
+        ((0, DIED, "web"), (1, STOP, "web", PERSON), (2, START, "web", PERSON), WISH, (3, FAILED, "#4")),
+        ((0, WISH[1], WISH[2]), (1, DIED, "web"), (2, ACKED, "#1")),
+        ((0, STARTED, ""), (SECOND, STARTED, "")),
+    ],
+    ids=["a start that fails", "a start after a stop", "a restart before the death", "a daemon's death"],
+)
+def test_one_incident_is_told_by_its_id_as_it_is_told_with_all(said: Any) -> None:
+    rows = log_of(*said)
+    context = context_of(rows)
+    told = {one.id: one for one in incidents(context, None)}
+    assert {id_: incident(context, id_) for id_ in told} == told
+    with pytest.raises(UnknownName, match="no incident"):
+        incident(context, next(row.id for row in rows if row.id not in told))
 
 
 def test_what_was_well_in_between_is_not_told_as_wrong() -> None:
