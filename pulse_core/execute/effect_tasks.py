@@ -247,28 +247,39 @@ class EffectTasks:
         return effect.cancel if effect else ""
 
     async def _resume(self, effect: OpenEffect) -> None:
-        while self.executors.awaits(effect.wish.action):  # noqa: ASYNC110 - for a moment after the start
-            await asyncio.sleep(AWAITED_INTERVAL)
         try:
-            outcome = await self.attempt(effect).recover()
-        except Exception as error:  # noqa: BLE001 - likewise
+            outcome = await self._resumed(effect)
+        except (Exception, asyncio.CancelledError) as error:
+            if (task := asyncio.current_task()) and task.cancelling():
+                raise
             outcome = EffectUnknown(why=f"interrupted, and {describe_error(error)}")
         if outcome is not None:
             await self._settle(effect, outcome)
-            return
+        self._resuming.discard(effect.id)
+        if (newest := self.current_state().effects.open.get(effect.id)) is None:
+            return  # it is settled, or was replaced meanwhile
+        if newest.cancel:
+            await self._settle(effect, EffectCancelled(why=f"interrupted, and cancelled by {newest.cancel}"))
+        else:
+            await self._carry_out(newest)
+
+    async def _resumed(self, effect: OpenEffect) -> Payload | None:
+        """What to record of what an earlier daemon began: how it ended, or that it begins again; None if it was replaced."""
+        while self.executors.awaits(effect.action):  # noqa: ASYNC110 - for a moment after the start
+            await asyncio.sleep(AWAITED_INTERVAL)
+        if (outcome := await self.attempt(effect).recover()) is not None:
+            return outcome
         # While Pulse is paused nothing is begun again, but it may be cancelled.
         while self.current_state().control.paused is not None and not self._cancelled_by(effect.id):  # noqa: ASYNC110 - rare
             await asyncio.sleep(PAUSED_INTERVAL)
-        self._resuming.discard(effect.id)
         state = self.current_state()
         if (newest := state.effects.open.get(effect.id)) is None:
-            return  # it was replaced meanwhile
+            return None
         if why := objection(newest, state, self.clock.now()):
-            await self._settle(effect, EffectCancelled(why=f"interrupted, and {why}"))
-            return
+            return EffectCancelled(why=f"interrupted, and {why}")
         await self.end_remains(effect.id)
-        await self._settle(effect, EffectExecuting(attempt=effect.attempt + 1))
-        await self._carry_out(self.current_state().effects.open[effect.id])
+        is_open = effect.id in self.current_state().effects.open
+        return EffectExecuting(attempt=effect.attempt + 1) if is_open else None
 
     async def _settle(self, effect: OpenEffect, outcome: Payload) -> None:
         """Record the outcome, or hold it in memory: it must not be lost."""

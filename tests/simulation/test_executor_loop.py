@@ -1,6 +1,7 @@
 """The executor loop as the daemon runs it: begun once, settled once, whatever happens between."""
 
 import asyncio
+import errno
 import json
 from dataclasses import replace
 from itertools import pairwise
@@ -11,10 +12,16 @@ import pytest
 from pulse_adapters.memory.executors import MemoryExecutor, MemoryRestart
 from pulse_core.execute.limits import MOST
 from pulse_core.model.errors import PulseError
-from pulse_core.model.event import Event
-from pulse_core.model.kinds import Effect, EffectCancelRequested, Paused, Resumed
+from pulse_core.model.event import Draft, Event
+from pulse_core.model.kinds import (
+    Effect,
+    EffectCancelRequested,
+    EffectExecuting,
+    Paused,
+    Resumed,
+)
 from pulse_core.model.verdict import Verdict
-from pulse_core.ports.executor import Policy, Safety, Unsure
+from pulse_core.ports.executor import Policy, Result, Safety, Unsure
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules import Inner
 from tests.simulation.world import World, simulate
@@ -383,6 +390,55 @@ def test_an_effect_that_kills_the_daemon_is_given_up() -> None:
             await world.start()
         assert life(world, wish.id)[-1] == "failed"
         assert "interrupted 11 times" in told(world, "effect-failed")["error"]
+
+    simulate(story, NOTHING)
+
+
+def test_what_was_interrupted_and_whose_remains_cannot_be_ended_is_not_begun_again_and_ends_no_loop() -> None:
+    async def out_of_descriptors(effect: str) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    async def story(world: World) -> None:
+        executor = with_note(world)
+        await world.log.append(Draft(NOTE, NOTE.key, id="wish"), Draft(EffectExecuting(), "wish"))
+        world._end_remains = out_of_descriptors  # type: ignore[method-assign] # as the real one may
+        await world.start()
+        await asyncio.sleep(2)
+        assert life(world, "wish") == ["executing", "unknown"]
+        assert "Too many open files" in told(world, "effect-unknown")["why"]
+        assert executor.began == []
+
+    simulate(story, NOTHING)
+
+
+def test_what_is_cancelled_while_its_remains_are_ended_is_settled_and_not_begun_again() -> None:
+    async def slow(effect: str) -> None:
+        await asyncio.sleep(1)
+
+    async def story(world: World) -> None:
+        executor = with_note(world)
+        await world.log.append(Draft(NOTE, NOTE.key, id="wish"), Draft(EffectExecuting(), "wish"))
+        world._end_remains = slow  # type: ignore[method-assign] # as the real one may be
+        await world.start()
+        await world.ask(EffectCancelRequested(), "wish")
+        await asyncio.sleep(2)
+        assert life(world, "wish")[-1] == "cancelled"
+        assert executor.began == []
+
+    simulate(story, NOTHING)
+
+
+def test_an_executor_that_cancels_itself_while_it_looks_cannot_tell() -> None:
+    class Cancelling(MemoryExecutor):
+        async def verify(self, effect: Effect, params: Any, event: Event) -> Result | None:
+            raise asyncio.CancelledError
+
+    async def story(world: World) -> None:
+        world.executors["note"] = Cancelling("note", Policy(Safety.VERIFY_FIRST))
+        await world.log.append(Draft(NOTE, NOTE.key, id="wish"), Draft(EffectExecuting(), "wish"))
+        await world.start()
+        await asyncio.sleep(2)
+        assert life(world, "wish") == ["executing", "unknown"]
 
     simulate(story, NOTHING)
 
