@@ -155,7 +155,9 @@ class ExecutorLoop:
                 self._group = group
                 for effect in self.current_state().effects.open.values():
                     if effect.phase is Phase.EXECUTING and not self._goes_out(effect):
-                        with suppress(PulseError):  # nobody carries it out any more
+                        with suppress(
+                            Exception
+                        ):  # nobody carries it out any more, or this version can't read it
                             self.slots.take(effect.id, self._holder(effect.wish, effect.event.data))
                         self.workers.resume(group, effect)
                 while not self._stopping:

@@ -51,7 +51,7 @@ def next_batch(waiting: Sequence[OpenEffect], state: State, settings: Settings, 
         severity: rate_limit_wait(state.notices, hourly_limit(severity, settings), now)
         for severity in NOTICE_SEVERITIES
     }
-    fulls = [full.get(severity_of(one.wish.params), 0) for one in waiting]
+    fulls = [full.get(severity_of(one.params), 0) for one in waiting]
     unreached = unreached_notices(state, now)
     waits = [
         max(
@@ -154,9 +154,7 @@ def unreached_wait(
 
 
 def _addresses(effect: OpenEffect, settings: Settings) -> Sequence[str]:
-    return settings.notice_urls_for(
-        severity_of(effect.wish.params), effect.event.subject.removeprefix(PREFIX)
-    )
+    return settings.notice_urls_for(severity_of(effect.params), effect.event.subject.removeprefix(PREFIX))
 
 
 def severity_of(params: Mapping[str, Json]) -> str:

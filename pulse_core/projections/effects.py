@@ -122,6 +122,12 @@ class OpenEffect(NamedTuple):
         return str(decode_plain_effect(self.event.data).get("action", ""))
 
     @property
+    def params(self) -> Mapping[str, Json]:
+        """The requested params, which can be read even where `wish` can't: a newer version may have recorded it."""
+        params: Mapping[str, Json] = decode_plain_effect(self.event.data).get("params", {})
+        return params
+
+    @property
     def commit(self) -> str:
         """The commit of the engine whose rule requested it; empty if no rule of an engine did."""
         return str(decode_plain_effect(self.event.data).get("commit", ""))

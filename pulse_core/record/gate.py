@@ -288,7 +288,9 @@ class Gate:
         if not claim.exclusive_by:
             return effects.by_key(claim.value)
         others = (one for one in effects.open.values() if one.action == claim.action)
-        return next((one for one in others if claim in claims_of(one.wish)), None)
+        return next(
+            (one for one in others if str(one.params.get(claim.exclusive_by, "")) == claim.value), None
+        )
 
     async def record(self, drafts: Sequence[Draft], append: Append | None = None) -> Sequence[Event]:
         """Record the daemon's own drafts together, reserving their claims meanwhile; append: how, if not as the log does."""

@@ -15,6 +15,7 @@ from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import (
     Effect,
+    EffectAttemptFailed,
     EffectCancelRequested,
     EffectExecuting,
     Paused,
@@ -456,6 +457,53 @@ def test_an_effect_nobody_can_carry_out_any_more_is_settled() -> None:
         assert life(world, wish.id) == ["failed"]
 
     simulate(story, NOTHING)
+
+
+@pytest.mark.parametrize(
+    ("begun", "fate"), [(True, ["executing", "unknown"]), (False, ["failed"])], ids=["begun", "waiting"]
+)
+def test_an_effect_of_a_newer_version_that_this_one_cannot_read_is_settled_and_ends_no_loop(
+    begun: bool, fate: list[str]
+) -> None:
+    newer = {
+        "action": "restart-process",
+        "key": "k",
+        "params": {"process": "gone"},
+        "survival": True,
+        "tick": 1,
+        "of_a_newer_version": 1,
+    }
+
+    async def story(world: World) -> None:
+        wish = Effect(action="restart-process", key="k")
+        rows = [Draft(wish, "k", id="wish", data=json.dumps(newer))]
+        await world.log.append(*rows, *([Draft(EffectExecuting(), "wish")] if begun else []))
+        await world.start()  # what it guards is down, so it starts that at once
+        await asyncio.sleep(2)
+        assert life(world, "wish") == fate
+        assert "gateway" in world.host.processes
+
+    simulate(story, {"process": [{"name": "gateway", "start": ["gateway"]}]})
+
+
+def test_a_notice_of_a_newer_version_that_this_one_cannot_read_holds_up_no_other() -> None:
+    newer = {"action": "notify", "key": "notify:old", "params": {"title": "old"}, "of_a_newer_version": 1}
+
+    async def story(world: World) -> None:
+        wish = Effect(action="notify", key="notify:old")
+        began = [
+            Draft(EffectExecuting(), "wish"),
+            Draft(EffectAttemptFailed(attempt=1, error="-", retry_us=10**9), "wish"),
+        ]
+        await world.log.append(Draft(wish, "notify:old", id="wish", data=json.dumps(newer)), *began)
+        notice = Effect(action="notify", key="notify:new", params={"title": "new"})
+        await world.log.append(Draft(notice, "notify:new", id="new"))
+        await world.start()
+        await asyncio.sleep(60)
+        assert life(world, "wish")[-1] == "failed"
+        assert life(world, "new") == ["executing", "acked"]
+
+    simulate(story, {"notify": {"urls": ["https://example.org/hook"]}})
 
 
 def test_a_graceful_stop_lets_running_effects_end() -> None:
