@@ -330,6 +330,8 @@ class ProcessAlive:
         return {
             "up": is_up(sight),
             "pid": found.pid if found else None,
+            # Of one that the log does not know a restart must be able to say whom it replaces.
+            **({"started": found.started} if found and found != recorded_process(history) else {}),
             **({"answering": sight.answering} if sight.answering is not None else {}),
             **({"probe": probe} if probe else {}),
             **({"streak": streak} if streak else {}),

@@ -304,6 +304,10 @@ def nothing(states: Mapping[str, str] = UP) -> Truth:
     return Truth(states)
 
 
+UNWELL = "'test' exited with 1"
+STILL_UNWELL = f"its probe failed N times since its start: {UNWELL}"
+
+
 def killed(it: Operator) -> None:
     it.up("victim", other_than=it.kill())
 
@@ -369,6 +373,18 @@ def terminated(it: Operator) -> None:
 
 def gives_up(it: Operator) -> None:
     it.is_in("flapping")
+
+
+def restarted_by_a_command_that_leaves_it(it: Operator) -> None:
+    stuck = it.owned.enter_context(child_of_test(subprocess.Popen(["sleep", "9001"], text=True)))
+    it.owned.callback(stuck.kill)
+    it.write("pid", str(stuck.pid))
+    it.served.start()
+    it.up()
+    it.about_to_break()
+    it.write("sick", "")
+    it.is_in("flapping")
+    assert (it.directory / "tries").read_text() == "tried\n" * 2
 
 
 def mended(it: Operator) -> None:
@@ -899,6 +915,28 @@ TABLE: tuple[Breakage, ...] = (
                 f"victim stays down: {GIVEN_UP} It printed last: > no database",
             ),
         ),
+    ),
+    Breakage(
+        "a command that is to restart it leaves it as it is",
+        '[[process]]\nname = "victim"\npid_file = "DIR/pid"\n'
+        'command = ["sh", "-c", "echo tried >> DIR/tries"]\nexec = ["test", "!", "-e", "DIR/sick"]\n'
+        'restart = { max = 2, backoff = "10ms", backoff_max = "30m", grace = "2s" }\n',
+        restarted_by_a_command_that_leaves_it,
+        Truth(
+            {"victim": "flapping"},
+            f"process victim: {UNWELL}; 3 probes in a row failed, ongoing\n"
+            f"  restart-process 2 acked: victim is dead after 1 restart: {STILL_UNWELL}\n"
+            f"  notify acked: victim: dead after 2 restarts: {STILL_UNWELL}; next try at DAY AT\n"
+            "  not recovered yet",
+            notices=(("critical", "flapping:victim"),),
+            warnings=(
+                f"effect restart-process:victim …ID victim is dead after 1 restart: {STILL_UNWELL}",
+                f"process-died victim {UNWELL}; 3 probes in a row failed",
+                f"victim stays down: victim: dead after 2 restarts: {STILL_UNWELL}; next try at DAY AT",
+            ),
+            wrong=True,
+        ),
+        starts_itself=True,
     ),
     Breakage(
         "what it depends on is killed",

@@ -147,6 +147,9 @@ def restart_effect(process: ProcessSettings, why: str, look: Mapping[str, Json],
     if history.request and not history.request.is_start:
         return survival_effect(RESTART_PROCESS, key, params, reason, curr.samples(WATCHER))
     dead = {"pid": history.pid, "started": history.started} if history.pid is not None else None
+    if not dead and "started" in look and _failed_start(history, look):
+        # A command or a unit's restart named none, and whoever stands there since it does not serve.
+        dead = {"pid": look["pid"], "started": look["started"]}
     # Seen to die a moment ago: another probe before the restart would only cost time.
     fresh = history.down is not None and curr.now.since(history.down) < FRESH_US
     params |= {"instead_of": dead, "if_dead": True, "fresh": fresh}

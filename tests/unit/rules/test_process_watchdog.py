@@ -76,6 +76,18 @@ def test_where_nobody_can_tell_which_one_it_is_a_notice_says_so_until_that_is_cl
     assert story.expect("notify", key="notify:doubt:gateway").params["text"] == "gateway is process 7"
 
 
+def test_who_stands_there_after_a_command_and_does_not_serve_is_named() -> None:
+    """Else it would be taken for one that is up already, and every other restart would do nothing."""
+    story = up(
+        a_story(start=[], command=["c"], pid_file="/p", restart={"grace": "0s", "backoff": "0s"})
+    ).after("1s")
+    die(story).tick()
+    story.acked(KEY, exit=0)
+    deaf = {"up": False, "pid": 7, "started": 70, "probe": {"in_a_row": 3, "error": "no answer"}}
+    story.after("1s").sample("process-alive", gateway=deaf).tick()
+    assert story.expect("restart-process").params["instead_of"] == {"pid": 7, "started": 70}
+
+
 def test_a_dead_without_a_number_is_none() -> None:
     story = die(up(a_story(), pid=None), pid=None)
     story.tick()
