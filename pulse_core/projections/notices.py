@@ -15,6 +15,7 @@ from pulse_core.model.kinds import (
     EffectAcked,
     EffectAttemptFailed,
     EffectCancelled,
+    EffectCancelRequested,
     EffectExecuting,
     EffectFailed,
 )
@@ -94,7 +95,9 @@ class Notices:
 
 TRIED = frozenset({EffectAcked.kind, EffectFailed.kind})
 """The ends that tell which addresses a notice has reached."""
-KINDS = frozenset({Effect.kind, EffectExecuting.kind, EffectAttemptFailed.kind, *SETTLING})
+KINDS = frozenset(
+    {Effect.kind, EffectExecuting.kind, EffectAttemptFailed.kind, EffectCancelRequested.kind, *SETTLING}
+)
 
 
 def after(state: Notices, events: Iterable[Event]) -> Notices:
@@ -111,6 +114,12 @@ def after(state: Notices, events: Iterable[Event]) -> Notices:
                 _add_notice(of, open_, event)
         elif event.subject not in open_:
             continue
+        elif event.kind == EffectCancelRequested.kind:
+            is_begun = event.subject in begun or event.subject in sent_to or event.subject in interrupted
+            told = of.get(open_[event.subject])
+            # A rollback takes it back before anybody got it; what a person takes back is not to be told again.
+            if event.actor == "pulse" and not is_begun and told and told.times == 1 and not told.over:
+                del of[open_[event.subject]]
         elif event.kind == EffectAttemptFailed.kind:
             failed[event.subject] = event.moment
             began = begun.pop(event.subject, None)

@@ -6,6 +6,7 @@ from pulse_core.model.kinds import (
     EffectAcked,
     EffectAttemptFailed,
     EffectCancelled,
+    EffectCancelRequested,
     EffectExecuting,
     EffectFailed,
 )
@@ -56,6 +57,18 @@ def test_a_topic_is_told_reminded_of_over_and_told_anew() -> None:
         Notice(at(1), at(9), 3, over=True),
         Notice(at(12), at(12)),
     ]
+
+
+def test_what_a_rollback_takes_back_before_it_is_sent_was_not_told() -> None:
+    asked, cancelled = EffectCancelRequested(why="was taken back"), EffectCancelled(why="cancelled")
+    unsent = log((1, *wish("x")), (2, asked, "id-1"), (2, cancelled, "id-1"))
+    assert after(Notices(), unsent)["x"] is None
+    begun = log((1, *wish("x")), (2, EffectExecuting(), "id-1"), (2, asked, "id-1"), (3, cancelled, "id-1"))
+    assert after(Notices(), begun)["x"] == Notice(at(1), at(1))
+    reminder = log((1, *wish("x")), (2, EffectAcked(took_us=1), "id-1"), (5, *wish("x")), (6, asked, "id-3"))
+    assert after(Notices(), reminder)["x"] == Notice(at(1), at(5), 2)
+    person = [unsent[0], unsent[1]._replace(actor="ada"), unsent[2]]
+    assert after(Notices(), person)["x"] == Notice(at(1), at(1))
 
 
 def test_only_what_was_delivered_has_reached_somebody() -> None:
