@@ -18,6 +18,7 @@ from pulse_core.checks.settings import CHECKS, TELL, CheckSettings
 from pulse_core.model.backoff import Backoff
 from pulse_core.model.durations import UNITS, duration_text
 from pulse_core.model.kinds import Effect
+from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.names import RESTART_PROCESS, RUN_COMMAND
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.conditions import FOR, Condition
@@ -39,6 +40,10 @@ from pulse_core.rules.survival.restart_plan import (
 LONGEST_PAUSE = UNITS["d"]
 OVERDUE = UNITS["m"]
 """How long a command may be wished for and not begun, as where it is not allowed, before a person is told."""
+
+
+NEWS = 5 * US_PER_SECOND
+"""How long what raised a check is told as it was, however often it is looked at."""
 
 
 class CheckPlan(NamedTuple):
@@ -97,7 +102,7 @@ def plan_check(check: CheckSettings, condition: Condition, curr: Snapshot) -> Ch
     if process is None:
         return plan_command(check, condition, curr)
     plan, name = plan_restart(process, name_of(check), condition, curr), name_of(check)
-    reason = f"check {check.name} fails: {condition.evidence}"
+    reason = f"check {check.name} fails: {_what_is_seen(check, condition, curr)}"
     restart = condition_restart(plan.restart, name, reason, curr, KEY) if plan.restart else None
     return CheckPlan(plan.why, restart, plan.tell, plan.wait_us, plan.held_by)
 
@@ -125,7 +130,7 @@ def plan_command(check: CheckSettings, condition: Condition, curr: Snapshot) -> 
         )
         return CheckPlan(words, tell=bool(tried), wait_us=left, held_by=by)
     params = {"argv": list(check.run), FOR: name_of(check)}
-    reason = f"check {check.name} fails: {condition.evidence}"
+    reason = f"check {check.name} fails: {_what_is_seen(check, condition, curr)}"
     request = survival_effect(RUN_COMMAND, key, params, reason, curr.samples(KEY))
     lasted = curr.now.since(condition.since)
     if tried or lasted < OVERDUE:
@@ -139,13 +144,19 @@ def plan_command(check: CheckSettings, condition: Condition, curr: Snapshot) -> 
 def describe_check(check: CheckSettings, condition: Condition, plan: CheckPlan, curr: Snapshot) -> str:
     """Describe what is wrong, what was tried, and what comes next."""
     lasted = curr.now.since(condition.began)
-    seen = (newest_words(check, curr) if lasted >= UNITS["m"] else "") or condition.described(curr.now)
-    parts = [seen, condition.age(curr.now) if lasted >= UNITS["m"] else ""]
+    parts = [_what_is_seen(check, condition, curr), condition.age(curr.now) if lasted >= UNITS["m"] else ""]
     if check.restart:
         parts.append(describe_tries(condition, RESTART_PROCESS, check.restart, curr))
     if check.runs:
         parts.append(describe_tries(condition, RUN_COMMAND, check.run[0], curr))
     return "; ".join(filter(None, (*parts, "" if check.then == TELL else plan.why)))
+
+
+def _what_is_seen(check: CheckSettings, condition: Condition, curr: Snapshot) -> str:
+    """What raised it, until another look has told more: an age or a size that was true then is another one by now."""
+    since = curr.now.since(condition.seen or condition.changed)
+    is_new = since < max(min(check.every, UNITS["m"]), NEWS)
+    return ("" if is_new else newest_words(check, curr)) or condition.described(curr.now)
 
 
 def _short_title(name: str) -> str:

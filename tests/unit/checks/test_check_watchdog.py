@@ -168,6 +168,26 @@ def test_a_restart_that_did_not_help_is_told_and_repeated_with_the_pauses_of_a_d
     story.expect("notify", over=True, text="it is well; tried before: 2 restarts")
 
 
+def test_what_is_done_later_is_told_by_what_is_seen_then() -> None:
+    story = a_story(**RESTARTS, every="2s")
+    story.tick()
+    restarted(story)
+    story.after("90s").sample(
+        "checks",
+        it={"ok": False, "detail": "/x was changed 100 s ago", "history": [1, [], None], "proven": "1"},
+    )
+    story.tick()
+    text = str(story.expect("notify", key=TOPIC).params["text"])
+    assert text.startswith("/x was changed 100 s ago; ")
+    story.acked(TOPIC)
+    story.after("5m").sample(
+        "checks",
+        it={"ok": False, "detail": "/x was changed 7 min ago", "history": [1, [], None], "proven": "1"},
+    )
+    story.tick()
+    assert story.expect("restart-process").reason == "check it fails: /x was changed 7 min ago"
+
+
 def test_a_restart_that_a_person_requested_is_that_and_none_for_the_check() -> None:
     story = a_story(process_watchdog, check_watchdog, **RESTARTS)
     story.event(ProcessRestartRequested(), "gateway", actor="ann")
