@@ -334,9 +334,10 @@ def compose_message(
     host: the machine's name; now, and when this daemon began: UTC microseconds.
     """
     tone = tone_of([notice.said for notice in notices])
-    late = sum(notice.at < max(began, now - LATE_US) for notice in notices)
+    late = [notice for notice in notices if notice.at < max(began, now - LATE_US)]
+    doubt = ", and may be over." if any(not notice.said.over for notice in late) else "."
     if len(notices) > 1:
-        waited = f"{late} of them waited to be sent, and may be over."
+        waited = f"{len(late)} of them waited to be sent{doubt}"
         entries = []
         for notice in notices:
             said = notice.said
@@ -348,7 +349,7 @@ def compose_message(
         return OutgoingMessage(url, f"{len(notices)} notices from {host}", body, tone)
     (notice,) = notices
     body = truncate(notice.said.text or notice.said.title, ALONE)
-    when = f"It is of {local_text(notice.at)}, and may be over." if late else ""
+    when = f"It is of {local_text(notice.at)}{doubt}" if late else ""
     left_out = f"{notice.left_out}." if notice.left_out else ""
     body = "\n\n".join(filter(None, [when, body, left_out]))
     return OutgoingMessage(url, f"{truncate(notice.said.title, TITLE)} ({host})", body, tone)

@@ -45,6 +45,13 @@ def test_one_that_is_late_says_of_when_it_is() -> None:
     assert compose_message("u", [notice(1)], "h", AT + 6 * SECOND).body == "words"
 
 
+def test_what_is_over_is_not_said_to_be_over_perhaps() -> None:
+    over = notice(1, over=True)
+    assert compose_message("u", [over], "h", AT + HOUR).body == "It is of 2027-01-15 08:00:01 UTC.\n\nwords"
+    both = compose_message("u", [over, notice(2, over=True)], "h", AT + HOUR).body
+    assert both.startswith("2 of them waited to be sent.\n\n2027")
+
+
 def test_one_of_an_earlier_daemon_says_of_when_it_is() -> None:
     body = compose_message("u", [notice(1)], "h", AT + 3 * SECOND, AT + 2 * SECOND).body
     assert body == "It is of 2027-01-15 08:00:01 UTC, and may be over.\n\nwords"
