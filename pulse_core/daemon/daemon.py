@@ -41,7 +41,7 @@ from pulse_core.model.verdict import Verdict, WithheldEffect
 from pulse_core.model.vitals import WINDOW_US, Window
 from pulse_core.ports.engine import ReservedNames
 from pulse_core.ports.executor import Executor
-from pulse_core.ports.loops import Work
+from pulse_core.ports.loops import Work, is_cancelled
 from pulse_core.ports.watcher import Watcher, conditions_of
 from pulse_core.projections.conditions import ENGINE_MISSING, GONE, UNWRITTEN
 from pulse_core.projections.control import EPISODE, HEALTHY
@@ -353,7 +353,13 @@ class Daemon:
         return group.create_task(self._owned(name, work), name=name)
 
     async def _owned(self, name: str, work: Awaitable[None]) -> None:
-        await work
+        try:
+            await work
+        except asyncio.CancelledError:
+            if is_cancelled():
+                raise
+            # A TaskGroup passes over it, and the daemon would go on without this loop.
+            raise RuntimeError(f"the loop {name!r} was cancelled by its own work") from None
         if not self._stopping:
             raise RuntimeError(f"the loop {name!r} returned unasked")
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 from pulse_core.engine.engine_context import EngineContext, EngineParts, Running
 from pulse_core.engine.host_supervisor import HostSupervisor, loop_seconds
-from pulse_core.engine.loop_supervisor import is_cancelled
 from pulse_core.model.errors import PulseError, describe_error
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.home_status import EngineHostStatus
@@ -26,6 +25,7 @@ from pulse_core.model.moment import iso
 from pulse_core.model.names import ENGINE, PLUGINS
 from pulse_core.model.stored_data import REDACTED
 from pulse_core.ports.engine import EngineFault, Revision
+from pulse_core.ports.loops import is_cancelled
 from pulse_core.projections.conditions import SET_ASIDE
 from pulse_core.projections.effects import Phase
 from pulse_core.projections.engine import OWN, Engine

@@ -13,7 +13,7 @@ from pulse_core.engine.engine_context import restarts
 from pulse_core.model.durations import duration_text
 from pulse_core.model.errors import HomeBusy, describe_error
 from pulse_core.model.moment import US_PER_SECOND
-from pulse_core.ports.loops import Work
+from pulse_core.ports.loops import Work, is_cancelled
 
 LOG = logging.getLogger("pulse.daemon")
 MOST_ENDS = 5
@@ -65,9 +65,3 @@ class LoopSupervisor:
             self._ends.clear()
             within = duration_text(round(span * US_PER_SECOND))
             self._set_aside(f"its loops ended {MOST_ENDS} times within {within}; at last {words}")
-
-
-def is_cancelled() -> bool:
-    """Whether this task was asked to end, and not only something that it waits for."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

@@ -29,6 +29,7 @@ from pulse_core.model.payload import Payload, encode
 from pulse_core.model.shortages import lacks_to_start
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.executor import Executor, GivenUp, PartlyDone, Policy, Result, Safety, Unsure
+from pulse_core.ports.loops import is_cancelled
 from pulse_core.projections.conditions import FOR
 from pulse_core.projections.effects import OpenEffect, Phase, Source, source_of
 from pulse_core.projections.state import CurrentState, State
@@ -111,7 +112,7 @@ class Attempt:
         except GivenUp as error:
             return EffectFailed(error=str(error), result=error.result)
         except asyncio.CancelledError:
-            if (task := asyncio.current_task()) and task.cancelling():
+            if is_cancelled():
                 raise
             return self._failed(PulseError("it cancelled itself"), dice)
         except Exception as error:  # noqa: BLE001 - whatever an executor raises is the outcome of its effect
@@ -250,7 +251,7 @@ class EffectTasks:
         try:
             outcome = await self._resumed(effect)
         except (Exception, asyncio.CancelledError) as error:
-            if (task := asyncio.current_task()) and task.cancelling():
+            if is_cancelled():
                 raise
             outcome = EffectUnknown(why=f"interrupted, and {describe_error(error)}")
         if outcome is not None:

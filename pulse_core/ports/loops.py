@@ -23,6 +23,12 @@ async def unsupervised(name: str, work: Work) -> None:
     await work()
 
 
+def is_cancelled() -> bool:
+    """Whether this task was asked to end, and not only something that it waits for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 def coalesced(seconds: float) -> float:
     """The time until the last whole second of the loop's clock within so many seconds; these themselves if under one.
 

@@ -13,7 +13,7 @@ from pulse_core.model.payload import Wake
 from pulse_core.model.vitals import Reading, Sample, Window, windows_after
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.engine import EngineCodeBroken
-from pulse_core.ports.loops import Supervise, coalesced, unsupervised, wait_within
+from pulse_core.ports.loops import Supervise, coalesced, is_cancelled, unsupervised, wait_within
 from pulse_core.ports.stores import Vitals
 from pulse_core.ports.watcher import Watcher, conditions_of
 from pulse_core.record.journal import Journal
@@ -114,6 +114,11 @@ class WatchLoop:
             return await self._keep(watcher, reading)
         except TimeoutError:
             self.failed(f"watcher:{watcher.name}", f"did not answer within {watcher.timeout:g} s")
+            return False
+        except asyncio.CancelledError:
+            if is_cancelled():
+                raise
+            self.failed(f"watcher:{watcher.name}", "it cancelled itself")
             return False
         except EngineCodeBroken as error:
             self.broke(f"watcher:{watcher.name}", str(error))

@@ -102,3 +102,20 @@ def test_a_daemon_ends_once_another_one_has_its_home() -> None:
         assert raised.value.subgroup(HomeBusy)
 
     simulate(story, SETTINGS, services={"lock": serve})
+
+
+def test_a_loop_of_survivals_own_that_cancels_itself_ends_the_daemon_and_is_named() -> None:
+    async def cancelled() -> None:
+        raise asyncio.CancelledError
+
+    async def story(world: World) -> None:
+        daemon = await world.start()
+        daemon.journal.look = cancelled  # type: ignore[method-assign] # as if the log had cancelled what it waits for
+        assert world._life is not None
+        with pytest.raises(ExceptionGroup) as raised:
+            await asyncio.wait_for(world._life, PATIENCE)
+        assert [str(one) for one in raised.value.exceptions] == [
+            "the loop 'journal' was cancelled by its own work"
+        ]
+
+    simulate(story, SETTINGS)
