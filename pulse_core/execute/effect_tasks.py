@@ -102,10 +102,12 @@ class Attempt:
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
-            async with asyncio.timeout(self.policy.timeout):
+            async with asyncio.timeout(self.policy.timeout) as limit:
                 result = await self.executor.execute(self.effect.wish, self.params, self.effect.event)
             payload = acked_payload(result, loop.time() - began)
-        except TimeoutError:
+        except TimeoutError as error:
+            if not limit.expired():  # it is the executor's own, as of a file system that does not answer
+                return self._failed(error, dice)
             return self._failed(PulseError(f"not done within {self.policy.timeout:g} s, and ended"), dice)
         except Unsure as error:
             return EffectUnknown(why=str(error))

@@ -109,11 +109,12 @@ class WatchLoop:
         """Collect one sample now; whether that worked, its conclusions recorded."""
         watcher.nudge.clear()
         try:
-            async with asyncio.timeout(watcher.timeout):
+            async with asyncio.timeout(watcher.timeout) as limit:
                 reading = await self.costs.collect(watcher)
             return await self._keep(watcher, reading)
-        except TimeoutError:
-            self.failed(f"watcher:{watcher.name}", f"did not answer within {watcher.timeout:g} s")
+        except TimeoutError as error:  # or one of its own, as of a file system that does not answer
+            late = f"did not answer within {watcher.timeout:g} s"
+            self.failed(f"watcher:{watcher.name}", late if limit.expired() else describe_error(error))
             return False
         except asyncio.CancelledError:
             if is_cancelled():

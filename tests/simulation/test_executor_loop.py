@@ -139,6 +139,22 @@ def test_a_deed_that_takes_too_long_is_ended() -> None:
     simulate(story, NOTHING)
 
 
+def test_a_timeout_of_what_an_executor_asks_is_told_as_that() -> None:
+    async def asking(_event: Event) -> None:
+        raise TimeoutError("the file system of /srv does not answer")
+
+    async def story(world: World) -> None:
+        with_note(world, asking, timeout=7.0)
+        await world.start()
+        await world.ask(NOTE)
+        await asyncio.sleep(1)
+        assert (
+            told(world, "effect-failed")["error"] == "TimeoutError: the file system of /srv does not answer"
+        )
+
+    simulate(story, NOTHING)
+
+
 def test_an_executor_that_cannot_tell_leaves_the_effect_unknown() -> None:
     async def unsure(_event: Event) -> None:
         raise Unsure("the line went dead")

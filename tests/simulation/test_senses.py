@@ -1,6 +1,7 @@
 """Watchers: each by itself, none in another's way."""
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -90,6 +91,18 @@ def test_a_watcher_that_fails_is_backed_off_said_once_and_disturbs_nobody(bad: P
         assert errors(world) == ["watcher:bad"]
 
     simulate(story, {}, watchers=(bad, good))
+
+
+def test_a_timeout_of_what_a_watcher_asks_is_told_as_that() -> None:
+    def asking() -> Any:
+        raise TimeoutError("the file system of /srv does not answer")
+
+    async def story(world: World) -> None:
+        await world.start()
+        (error,) = world.events("error")
+        assert json.loads(error.data)["message"] == "TimeoutError: the file system of /srv does not answer"
+
+    simulate(story, {}, watchers=(Probe("bad", asking),))
 
 
 def test_a_watcher_that_raises_a_condition_which_it_does_not_name_as_its_own_is_reported() -> None:
