@@ -51,6 +51,7 @@ class FollowedLogs:
         self._known: set[str] = set()
         self._unrecorded, self._of_earlier_child = Counter[str](), Counter[str]()
         self._child: Worker | None = None
+        self._lives: list[Worker] = []
         self._timer: asyncio.TimerHandle | None = None
         self._failures = 0
         self._standing = asyncio.Event()
@@ -68,7 +69,7 @@ class FollowedLogs:
         self, logs: Sequence[LogSettings], places: Mapping[str, Place], known: Collection[str]
     ) -> None:
         """Follow exactly these from now on, each source from its position."""
-        self.close()
+        self._give_up()
         self._unrecorded -= Counter(one.source for one in self._heard if isinstance(one, LogBatch))
         self._heard.clear()
         self._logs, self._places = tuple(logs), dict(places)
@@ -108,6 +109,7 @@ class FollowedLogs:
         except OSError as error:
             self._restart_later(f"cannot be started: {error.strerror}")
             return
+        self._lives = [*(one for one in self._lives if not one.has_ended), child]
         paths = [log.path and expand_home(log.path) for log in self._logs]
         logs = [{**log.model_dump(), "path": path} for log, path in zip(self._logs, paths, strict=True)]
         known, journalctl = list(self._known), self._journalctl
@@ -158,16 +160,23 @@ class FollowedLogs:
 
     def _restart_later(self, words: str) -> None:
         """Report what was wrong, and restart after a growing pause."""
-        self.close()
+        self._give_up()
         self._failed("log-reader", words)
         self._failures += 1
         self._timer = asyncio.get_running_loop().call_later(BACKOFF.after(self._failures), self._start)
 
-    def close(self) -> None:
-        """End the child; its complete messages are kept, and another one resumes after them."""
+    def _give_up(self) -> None:
+        """Kill the child, and wait for nothing: a dead file system may hold it. Its complete messages are kept, and another
+        one resumes after them."""
         if self._timer:
             self._timer.cancel()
             self._timer = None
         child, self._child = self._child, None
         if child:
+            child.dismiss()
+
+    def close(self) -> None:
+        """End all children."""
+        self._give_up()
+        for child in self._lives:
             child.end_now()

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from pulse_adapters.workers.environment import inherited_environment
 from pulse_adapters.workers.worker import Program
 from pulse_core.model.backoff import Backoff
 from pulse_core.settings.logs import LogSettings
+from tests.dead_mount import dead
 from tests.engine_user import open_folder, packages_for
 from tests.integration.logs.logs_ear import Ear, errors
 from tests.integration.logs.logs_scene import copytruncate, rename, write
@@ -28,6 +30,13 @@ from tests.processes import child_of_test
 
 TAIL = ("-S", "-P", "-m", "pulse_adapters.logs.tail")
 ROOT = str(Path(__file__).parents[3])
+
+
+async def until(holds: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.005)
 
 
 @pytest.fixture
@@ -164,6 +173,24 @@ async def test_a_reader_that_is_stuck_is_begun_again(log: Path, monkeypatch: pyt
         assert ear.said[0] == ("log-reader", "said nothing for 0.5 s and is begun again")
 
 
+async def test_a_reader_that_the_kernel_holds_is_waited_for_by_nobody_and_reaped_in_the_end(
+    log: Path,
+) -> None:
+    place = log.parent / "dead"
+    place.mkdir()
+    reader = FollowedLogs(lambda *_: None)
+    with dead(place, reads=True) as fail:
+        reader.follow((errors(place / "app.log"),), {}, ())
+        (pid,) = reader.running
+        await until(lambda: Path(f"/proc/{pid}/wchan").read_text() == "request_wait_answer")
+        reader.follow((), {}, ())
+        assert not reader.running
+        assert proc.start_time_of(pid) is not None
+        fail()
+        await until(lambda: not Path(f"/proc/{pid}").exists())
+    reader.close()
+
+
 async def test_a_reader_that_cannot_be_started_is_said_and_tried_again(
     log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,8 +283,8 @@ async def test_no_reader_lives_where_nothing_is_followed_or_after_its_end(log: P
     (pid,) = reader.running
     reader.follow((), {}, ())
     assert not reader.running
-    assert not Path(f"/proc/{pid}").exists()
     reader.close()
+    assert not Path(f"/proc/{pid}").exists()
 
 
 async def test_a_reader_ends_with_whoever_started_it(log: Path) -> None:
