@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import time
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -102,6 +103,7 @@ class LinuxProcessTable:
     ) -> Mapping[str, ProcessObservation]:
         """Observe each process, by its name; an observation that fails says so and affects no other."""
         self._looks += 1
+        self._spawner.unknown.look(time.monotonic())
         try:
             return await self._look(processes, known)
         finally:

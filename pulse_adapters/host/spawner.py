@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pulse_adapters.host.outputs import FileOutput, MemoryOutput, end_of_output, open_log
+from pulse_adapters.host.unknown_children import UnknownChildren
 from pulse_adapters.workers.environment import EFFECT_MARK, UNLOGGED_MARK, inherited_environment
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.plain_file import open_plain
@@ -149,6 +150,7 @@ class Spawner:
         self._asked: dict[ProcessId, bool] = {}
         self._readers: dict[ProcessId, asyncio.Future[int]] = {}
         self._files = FileThreads()
+        self.unknown = UnknownChildren(self.reaps)
 
     @property
     def inherited(self) -> Mapping[str, str]:

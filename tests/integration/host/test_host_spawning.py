@@ -21,7 +21,7 @@ import pytest
 
 from pulse_adapters.host import outputs
 from pulse_adapters.host.spawner import CommandTimedOut, Spawner, kill_rest, launch
-from pulse_adapters.workers import process_tree
+from pulse_adapters.workers import process_tree, syscall_numbers
 from pulse_adapters.workers.proc import (
     ProcStat,
     command_line,
@@ -36,6 +36,7 @@ from pulse_adapters.workers.spawn import ProcessAttributes, ProcessUser, nowhere
 from pulse_core.model.errors import NotStartable, PulseError
 from pulse_core.model.shortages import lacks_to_start
 from pulse_core.ports.host import ProcessId
+from tests.engine_user import python_for_all
 from tests.integration.host.host_scene import said, script, until
 from tests.processes import TRACER
 
@@ -584,3 +585,32 @@ async def test_of_a_crowd_that_is_ended_at_once_each_does_not_read_the_process_t
     asked = [await spawner.ask_to_end(one, soft=60, alone=False, ask=signal.SIGTERM) for one in started]
     await asyncio.gather(*(kill_rest([one]) for one in asked if one))
     assert len(reads) < len(started)
+
+
+BEGINS_SIBLINGS = """
+import ctypes, signal
+of_parent, number = 0x8000, {number}
+siblings = [ctypes.CDLL(None).syscall(number, of_parent | signal.SIGCHLD, 0, 0, 0, 0) for _ in range(3)]
+if 0 not in siblings:
+    print(*siblings, flush=True)
+"""
+"""Begins processes as children of its parent, which end as it does."""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root starts what runs as another user")
+async def test_dead_children_that_a_program_of_another_user_has_left_to_this_process_are_reaped(
+    spawner: Spawner, log: Path
+) -> None:
+    """Else they keep their numbers, of which a user and the machine have only so many, as long as the daemon lives."""
+    text = BEGINS_SIBLINGS.format(number=syscall_numbers.number_of("clone"))
+    awaited = os.posix_spawn("/bin/true", ["true"], {}, setsid=True)
+    with python_for_all() as python:
+        main = await spawner.start([python, "-I", "-c", text], output=log, user=OTHER, cwd="/")
+        await until(lambda: not is_alive(main) and len(said(log).split()) == 3)
+    siblings = [int(word) for word in said(log).split()]
+    await until(lambda: all((seen := read_stat(one)) and not seen.alive for one in (*siblings, awaited)))
+    spawner.unknown.reap()
+    assert all(map(read_stat, siblings))  # whoever has begun them has time to reap them
+    spawner.unknown.reap()
+    assert not any(map(read_stat, siblings))
+    assert os.waitpid(awaited, 0)[0] == awaited
