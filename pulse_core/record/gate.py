@@ -207,6 +207,7 @@ class Gate:
     async def _append(
         self, role: Role, actor: str, drafts: Sequence[Draft], scope: Scope | None
     ) -> Sequence[RecordedDraft]:
+        asked = drafts
         if scope:
             drafts = [scope.bounded(draft, self.current_state()) for draft in drafts]
         for draft in drafts:
@@ -215,6 +216,7 @@ class Gate:
         wanted = all_claims(drafts)
         while under_way := [self._under_way[claim] for claim in wanted if claim in self._under_way]:
             await under_way[0].wait()  # so that the open effects are known
+        state = self.current_state()
         signed = [
             replace(fill_defaults(draft, self.settings()), actor=actor, moment=None) for draft in drafts
         ]
@@ -240,6 +242,10 @@ class Gate:
             if holder and not any(holder.id == one.id or _gives_way(holder, one) for one in drafts):
                 raise Refused(f"{claim} is under way already: effect {holder.id}")
         fresh = [one for one in signed if self.replaced_by(one) and not await self._is_recorded(one)]
+        if self.current_state() is not state or not self._under_way.keys().isdisjoint(wanted):
+            return await self._append(
+                role, actor, asked, scope
+            )  # all was checked against what has changed meanwhile
         replaced = [one for draft in fresh for one in self.replaced_by(draft)]
         events = await self.record([*replaced, *signed])
         return [RecordedDraft(event) for event in events[len(replaced) :]]

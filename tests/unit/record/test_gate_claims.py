@@ -101,3 +101,25 @@ async def test_a_newer_notice_takes_the_place_of_one_that_waits_and_one_that_is_
     other = Effect(action="notify", key="of no topic", params={"title": "x"})
     await scene.by_hand(other)
     assert (await scene.by_hand(other))[0].existing
+
+
+async def test_of_notices_that_take_the_place_of_one_at_once_each_takes_that_of_the_one_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene = Scene()
+    has = scene.log.has
+
+    async def after_a_while(id_: str) -> bool:
+        await asyncio.sleep(0)  # as a log on disk is asked
+        return await has(id_)
+
+    monkeypatch.setattr(scene.log, "has", after_a_while)
+    notice = Effect(action="notify", key="notify:x", params={"title": "x"})
+    await scene.gate.append(Role.PERSON, "ada", [Draft(notice, id="first")])
+    both = (scene.gate.append(Role.PERSON, "ada", [Draft(notice, id=id_)]) for id_ in ("second", "third"))
+    await asyncio.gather(*both)
+    assert [event.subject for event in scene.log.events if event.kind == "effect-cancelled"] == [
+        "first",
+        "second",
+    ]
+    assert list(scene.gate.current_state().effects.open) == ["third"]
