@@ -330,11 +330,12 @@ class HostSupervisor:
 
     async def save_user_projections(self) -> None:
         """Save checkpoints of the projections that the engine's authors wrote."""
-        if self.running is None or not self.running.is_up:
+        running = self.running  # another one may run once the lock is free
+        if running is None or not running.is_up:
             return
         try:
-            async with self.running.lock:
-                kept = await self.running.host.keep()
+            async with running.lock:
+                kept = await running.host.keep()
             await user_checkpoints.save(self.context.log, self.context.checkpoints, kept)
         except (PulseError, OSError) as error:
             self.context.failed("engine", f"its projections could not be kept: {error}")

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Effect, PromoteRequested, RollbackRequested
 from pulse_core.model.payload import Role
 from pulse_core.model.verdict import Verdict
+from pulse_core.ports.engine import UserProjectionState
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules import Inner, Rule
 from tests.long_form import sampled
@@ -471,6 +472,37 @@ def test_main_follows_a_promote_that_a_crash_cut_off_from_it() -> None:
         assert bench.revisions.main == "second"
 
     bench.tell(story)
+
+
+def test_projections_are_kept_of_the_host_that_nobody_else_asks_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept: list[MemoryRuleHost] = []
+
+    async def keep(host: MemoryRuleHost) -> Mapping[str, UserProjectionState]:
+        kept.append(host)
+        return {}
+
+    monkeypatch.setattr(MemoryRuleHost, "keep", keep)
+
+    async def story(world: World) -> None:
+        await started(world)
+        await promoted(world, "second")
+        controller = world.daemon.engine_controller if world.daemon else None
+        assert controller is not None
+        supervisor = controller.host_supervisor
+        running = supervisor.running
+        assert running is not None
+        async with running.lock:  # a fold is under way
+            keeping = asyncio.create_task(supervisor.save_user_projections())
+            await asyncio.sleep(0.1)
+            going_back = asyncio.create_task(controller.roll_back("first", "second", "it is worse"))
+            await asyncio.sleep(0.1)
+            assert supervisor.running is not running
+        await asyncio.gather(keeping, going_back)
+        assert kept == [running.host]
+
+    Bench(second=(spares,)).tell(story)
 
 
 def test_a_guarded_process_is_back_at_once_whatever_the_rules_do() -> None:
