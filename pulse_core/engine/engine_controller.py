@@ -61,7 +61,8 @@ class EngineController:
         self._is_starting = True
         self._woken = self.host_supervisor.ended
         self._changing = asyncio.Lock()
-        self._aligned = ""
+        self._aligned = "", 0.0
+        """The commit that `main` was to be pointed at, and the loop's time from which that is tried again."""
         self._told: tuple[str, str] | None = None
         self._started: set[str] = set()
         """The requests that this daemon began to carry out; any other that was begun ended an earlier one."""
@@ -330,11 +331,20 @@ class EngineController:
         )
 
     async def _align(self) -> None:
-        """Point `main` at the commit that the log names; they differ after a kill between the two."""
-        engine = self.engine
-        if engine.commit and engine.commit != self._aligned:
-            self._aligned = engine.commit
+        """Point `main` at the commit that the log names, again and again where git can't: it may be able to later.
+
+        They differ after a kill between the two, too.
+        """
+        engine, (commit, again) = self.engine, self._aligned
+        if not engine.commit or (engine.commit == commit and loop_seconds() < again):
+            return
+        self._aligned = engine.commit, loop_seconds() + KEEP_EVERY
+        try:
             await self.parts.revisions.point_main(engine.commit, engine.replaced or engine.commit)
+        except Exception as error:  # noqa: BLE001 - whatever git lacks at this moment, what is in force is not at fault
+            self.context.failed("engine", describe_error(error))
+        else:
+            self._aligned = engine.commit, float("inf")
 
     async def _record(
         self,

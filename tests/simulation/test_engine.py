@@ -474,6 +474,27 @@ def test_main_follows_a_promote_that_a_crash_cut_off_from_it() -> None:
     bench.tell(story)
 
 
+def test_main_follows_though_git_could_not_move_it_at_first() -> None:
+    bench, tries = Bench(second=(wishes,)), list[str]()
+    point_main = bench.revisions.point_main
+
+    async def failing_once(commit: str, expected: str) -> None:
+        tries.append(commit)
+        if tries == ["first", "second"]:
+            raise PulseError("git point-main did not answer")
+        await point_main(commit, expected)
+
+    async def story(world: World) -> None:
+        await started(world)
+        await promoted(world, "second")
+        await asyncio.sleep(180)
+        assert bench.revisions.main == "second"
+        assert tries == ["first", "second", "second"]
+
+    bench.revisions.point_main = failing_once  # type: ignore[method-assign] # as git may
+    bench.tell(story)
+
+
 def test_projections_are_kept_of_the_host_that_nobody_else_asks_meanwhile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
