@@ -181,7 +181,9 @@ def process_status(
     usage: its entry in the newest sample of what processes take.
     """
     history, look = snapshot.process(name), newest_look(name, snapshot)
-    since = history.up or history.starting or history.down
+    # A start that has failed has not ended the time for which it is down.
+    started = history.starting if condition.state is ProcessState.STARTING else None
+    since = history.up or started or history.down or history.starting
     if (doubt := unlooked(snapshot, looked)) and since:
         state, why = ProcessState.UNKNOWN, f"{doubt}; last known: {condition.state.value}, {condition.why}"
         since = looked  # it came up, or down, before that

@@ -80,6 +80,7 @@ class HeldStatus(TypedDict):
 class GuardedProcessStatus(TypedDict):
     """A guarded process; `why` is the watchdog's reason for its state, `leftovers` are the pids of earlier lives.
 
+    since: when it came up, was started (`starting`), or went down, whatever holds it down by now;
     usage: what its tree takes, as the newest sample says: bytes of memory, cores, threads, descriptors, processes; None
     while it is down, or nobody has looked lately; held: what holds its restart back, as far as the daemon that answers
     knows; restarts: how often it was started, whoever asked for it, but for its first start.

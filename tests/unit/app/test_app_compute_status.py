@@ -224,6 +224,12 @@ def test_what_is_starting_does_so_since_it_was_started_not_since_it_went_down() 
     assert standing(DEAD)["since"] == iso(NOW.plus(-50 * SECOND).at)
 
 
+def test_what_a_start_has_not_brought_up_is_down_for_as_long_as_before() -> None:
+    started = NOW.plus(-20 * SECOND)
+    now = standing(DEAD._replace(starting=started, attempts=(started,) * 9))
+    assert (now["state"], now["since"]) == ("backing-off", standing(DEAD)["since"])
+
+
 @pytest.mark.parametrize("history", [UP, DEAD])
 def test_of_what_nobody_looks_at_only_what_was_known_is_said(history: ProcessHistory) -> None:
     stopped, stuck = standing(history, looked=None), standing(history, looked=NOW.plus(-40 * SECOND))
