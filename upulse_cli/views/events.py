@@ -92,6 +92,8 @@ def in_words(event: Spelled, data: Mapping[str, Any]) -> str:
             return f"{rest}, the one before it ended without a stop"
         case "safe-mode-entered":
             return f"without {', '.join(data['left_out'])}, after {count(data['crashes'], 'crash')}"
+        case "process-stopped":
+            return f"{data['evidence']}; left alone for {duration_text(data['expires_us'])}"
         case _ if "expires_us" in data and data.keys() <= {"expires_us", "why"}:
             return f"for {duration_text(data['expires_us'])}  {data.get('why', '')}".rstrip()
         case "log-matched":

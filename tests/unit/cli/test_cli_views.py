@@ -239,11 +239,11 @@ def test_an_event_is_one_line_with_the_end_of_ids() -> None:
          "1 rule, loaded in 5 ms, instead of 0123456789ab: no host"),
         ("log-verified", {"rows": 3_000, "took_ms": 5}, "3,000 rows in 5 ms"),
         ("log-verified", {"rows": 3, "took_ms": 5, "fault": "row 2"}, "rows=3 took_ms=5 fault=row 2"),
+        ("process-stopped", {"evidence": "unit is inactive", "expires_us": 86_400_000_000},
+         "unit is inactive; left alone for 1 day"),
     ],
 )  # fmt: skip
-def test_changes_of_the_engine_and_checks_of_the_log_are_told_in_words(
-    kind: str, data: dict[str, Any], words: str
-) -> None:
+def test_what_an_event_holds_is_told_in_words(kind: str, data: dict[str, Any], words: str) -> None:
     event = {"seq": 3, "at": AT, "kind": kind, "subject": "", "actor": "pulse", "data": data}
     assert line(event).endswith(f"{kind:<22}  {words}")
 
