@@ -155,14 +155,14 @@ class FollowedFile:
 
         That holds for a copy, from its first byte on, made before the original is truncated.
         """
-        mark, size = origin.mark(), os.fstat(self.file).st_size
-        if mark.offset and fits_mark(self.file, mark):
-            return True
-        length = min(PRINT, size)
-        places = (0, size - length)
+        mark = origin.mark()
         try:
+            if mark.offset and fits_mark(self.file, mark):
+                return True
+            length = min(PRINT, size := os.fstat(self.file).st_size)
             return all(
-                os.pread(self.file, length, one) == os.pread(origin.file, length, one) for one in places
+                os.pread(self.file, length, one) == os.pread(origin.file, length, one)
+                for one in (0, size - length)
             )
         except OSError:
             return False  # which of both can't be read shows when it is read

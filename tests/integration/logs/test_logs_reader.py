@@ -67,6 +67,22 @@ async def test_a_file_that_cannot_be_read_is_told_of_and_the_others_are_read_on(
         assert ear.pid == pid
 
 
+@pytest.mark.parametrize("name", ["app.log.1", "app-20260131.log"])
+async def test_a_rotated_file_that_cannot_be_read_does_not_end_the_reader(log: Path, name: str) -> None:
+    """Of an attribute of a device that has none the kernel says 4,096 bytes, and each read of it fails."""
+    async with Ear(errors(log.parent / "*.log")) as ear:
+        pid = ear.pid
+        write(log, "ERROR one")
+        await ear.until(lambda: ear.lines)
+        log.with_name(name).symlink_to("/sys/class/net/lo/speed")
+        write(log.with_name("next.log"), "ERROR two")
+        await ear.until(lambda: len(ear.lines) == 2)
+        write(log, "ERROR three")
+        await ear.until(lambda: len(ear.lines) == 3)
+        assert ear.pid == pid
+        assert "log-reader" not in [whose for whose, _ in ear.said]
+
+
 async def test_what_is_there_at_first_is_history_and_what_comes_later_is_not(log: Path) -> None:
     write(log, "ERROR old")
     async with Ear(errors(log.parent / "*.log")) as ear:
