@@ -42,10 +42,10 @@ class OwnedGit:
         except OSError as error:
             raise PulseError(f"{name} can't be run in {at}: {error.strerror}") from error
         if code and check:
-            words_ = " ".join(os.fsdecode(failed).split())[:1_000] or f"exit {code}"
+            words_ = " ".join(_text(failed).split())[:1_000] or f"exit {code}"
             full = f"{os.strerror(errno.ENOSPC)}: " if any(map(is_full, (self._repository, at))) else ""
             raise PulseError(f"{name} {words[0]} failed in {at}: {full}{words_}")
-        return "" if code else os.fsdecode(said).strip()
+        return "" if code else _text(said).strip()
 
     def _call(self, argv: Sequence[str], there: Path, cwd: Path | None) -> ProgramResult:
         """How it ended, and what it printed. Another owner than this user learns nothing of the environment here."""
@@ -55,3 +55,8 @@ class OwnedGit:
         env |= {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GH_PROMPT_DISABLED": "1"}
         env |= owner.environment if owner else {}
         return self._programs.run(argv, env, owner, TIMEOUT_S, cwd)
+
+
+def _text(printed: bytes) -> str:
+    """As what can be recorded: the subject of a commit may be of any bytes."""
+    return printed.decode(errors="backslashreplace")

@@ -17,7 +17,9 @@ from pulse_adapters.agents.disk_run_files import DiskRunFiles
 from pulse_adapters.agents.worktrees import COMMITS, Worktree, branch_of
 from pulse_core.agents.run_files import Workspace
 from pulse_core.model.errors import PulseError
+from pulse_core.model.payload import encode_checked
 from pulse_core.settings.settings import Settings
+from pulse_core.tasks.events import TaskAcked
 from pulse_core.tasks.task import Project
 from tests.integration.agents import fake_gh
 from tests.long_form import sampled
@@ -202,6 +204,19 @@ def test_the_newest_commits_that_the_base_does_not_have_are_told(worktree: Workt
     told = worktree.commits()
     assert told[0] == f"{git(path, 'rev-parse', '--short', 'HEAD')} step {COMMITS + 1}"
     assert (len(told), told[-1]) == (COMMITS + 1, "and 2 older ones")
+
+
+def test_what_git_tells_of_a_commit_can_be_recorded_whatever_bytes_its_subject_has(
+    worktree: Worktree,
+) -> None:
+    """Else the end of its run could not be, nor that of any other one which is told with it."""
+    path = Path(worktree.make(TASK, "Mend it").path)
+    odd = ("-c", "i18n.commitEncoding=odd")  # else git makes UTF-8 of it
+    words = ("git", "-C", str(path), *odd, "commit", "-q", "--allow-empty", "-F", "-")
+    subprocess.run(words, input=b"caf\xe9", check=True, timeout=60, stderr=subprocess.DEVNULL)
+    (told,) = worktree.commits()
+    assert told.endswith(" caf\\xe9")
+    assert encode_checked(TaskAcked(data={"commits": [told]}))
 
 
 def test_a_pull_request_is_opened_once_for_a_branch_that_is_pushed(
