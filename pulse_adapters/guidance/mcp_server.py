@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, TypeVar
 
 from mcp.server.mcpserver import Context, MCPServer
@@ -15,6 +14,7 @@ from pulse_core.guidance.answers import REPLAN
 from pulse_core.guidance.protocol import CONTEXT_URI
 from pulse_core.guidance.service import GuidanceService
 from pulse_core.model.errors import PulseError, describe_error
+from pulse_core.ports.loops import wait_within
 
 T = TypeVar("T")
 LOOK_S = 10.0
@@ -109,8 +109,6 @@ class GuidanceServer:
                 except (PulseError, OSError) as error:
                     if (words := describe_error(error)) != told:
                         say(told := words)
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK_S):
-                        await changed.wait()
+                await wait_within(changed, LOOK_S)
         finally:
             watch.close()

@@ -185,12 +185,13 @@ class PulseServer:
         while True:
             for _ in range(LOOKS):
                 await asyncio.sleep(LOOK_S)
-                await self._changes.look()
+                with suppress(PulseError, OSError):  # the next look may read the log, as after a restore
+                    await self._changes.look()
             await self.say_reads()
 
     async def say_reads(self) -> None:
         """Have it recorded how often each has read; what can't be now is the next time."""
-        for tools, limit in self._callers.values():
+        for tools, limit in [*self._callers.values()]:  # others come meanwhile
             if reads := limit.reads:
                 with suppress(PulseError):
                     await asyncio.to_thread(tools.say_reads, reads)

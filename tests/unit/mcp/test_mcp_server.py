@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -31,7 +32,7 @@ from pulse_adapters.mcp.server import (
 )
 from pulse_adapters.mcp.tools import RESOURCES, TOOLS, Tools
 from pulse_adapters.mcp_http.http_server import stateless_app
-from pulse_core.model.errors import Refused
+from pulse_core.model.errors import Damaged, Refused
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ErrorReported
 from pulse_core.model.payload import Payload
@@ -204,6 +205,44 @@ async def test_reads_are_counted_and_changes_are_not() -> None:
         await client.read_resource("pulse://projects")
         await called(client, "claim_task", task="x")
     assert told == [4]
+
+
+async def test_reads_are_told_though_another_caller_comes_meanwhile() -> None:
+    told.clear()
+    names, nothing = ["ada"], cast(Any, None)
+    is_asked, has_come = threading.Event(), threading.Event()
+
+    class SlowTools(OwnTools):
+        def say_reads(self, reads: int) -> None:
+            is_asked.set()
+            has_come.wait(PATIENCE)
+            super().say_reads(reads)
+
+    pulse = PulseServer(lambda: SlowTools(nothing, names[-1], nothing), ResourceChanges(nothing), lambda: 0.0)
+    async with Client(pulse.mcp()) as client:
+        await called(client, "get_my_projects")
+        saying = asyncio.create_task(pulse.say_reads())
+        await asyncio.to_thread(is_asked.wait, PATIENCE)
+        names.append("bob")
+        await called(client, "get_my_projects")
+        has_come.set()
+        await saying
+    assert told == [1, 1]
+
+
+async def test_changes_are_looked_for_again_after_the_log_could_not_be_read() -> None:
+    looks, nothing = asyncio.Queue[None](), cast(Any, None)
+
+    class UnreadableLog(ResourceChanges):
+        async def look(self) -> None:
+            looks.put_nowait(None)
+            raise Damaged("the log is being restored")
+
+    tools = OwnTools(nothing, "ada", nothing)
+    async with Client(PulseServer(lambda: tools, UnreadableLog(nothing), lambda: 0.0).mcp()):
+        async with asyncio.timeout(PATIENCE):
+            for _ in range(2):
+                await looks.get()
 
 
 def test_calls_come_back_with_time() -> None:
