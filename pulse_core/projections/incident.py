@@ -30,6 +30,8 @@ MOST_REQUESTS = 20
 """How many requests of people are kept of one incident, and how many causes that held its answers back."""
 MOST_CAUSES, OTHERS = 10, "other causes"
 """How many causes of one incident are told apart, and how those beyond are called."""
+MOST_MEASURES, OTHER_NOTICES, OTHER_MEASURES = 100, "other notices", "other measures"
+"""How many keys of what was done about one incident are told apart, which rules make up, and how those beyond are called."""
 VARYING = re.compile(
     r"(?<=\bprocess )\d++|(?<=\bnot by )\d++"
     r"|(?<!\d)\d++(?:(?:,\d{3})++(?:\.\d++)?|\.\d++|(?=%| ?(?:[KMGT]i?B|ms|s|min|h|days?)\b))"
@@ -198,8 +200,10 @@ class Incident:
 
     def take_wish(self, action: str, key: str, effect: str, reason: str) -> IncidentMeasure:
         """An effect was requested that answers it."""
+        if key not in self.measures and len(self.measures) >= MOST_MEASURES:
+            key = OTHER_NOTICES if action in TOLD else OTHER_MEASURES
         measure = self.measures.setdefault(key, IncidentMeasure(action, key))
-        measure.effect, measure.reason = effect, reason
+        measure.action, measure.effect, measure.reason = action, effect, reason
         measure.times += 1
         return measure
 

@@ -46,7 +46,7 @@ from pulse_core.projections.incident import (
     said,
 )
 
-VERSION = 35
+VERSION = 36
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -280,7 +280,7 @@ class IncidentFold:
             if wish.outcome:
                 measure.settle(wish.outcome, "")
             else:
-                self.state.under_way[id_] = UnderWay(story.id, wish.key, wish.is_own)
+                self.state.under_way[id_] = UnderWay(story.id, measure.key, wish.is_own)
                 story.by_person = story.by_person or bool(wish.request)
 
     def _see(self, story: Incident, row: Event, words: str, number: int) -> None:
@@ -543,12 +543,12 @@ class IncidentFold:
             story = trial
         if story is None or (story.over and action not in TOLD):
             return  # what is over needs nothing done but to be told of
-        story.take_wish(action, row.subject, row.id, reason)
+        measure = story.take_wish(action, row.subject, row.id, reason)
         if action not in TOLD and data.get("survival"):
             story.still_wrong()  # nothing is done before it was looked at
         if row.id in self.state.trying:
             self.state.trying[row.id].is_told = story.about == "process"
-        self.state.under_way[row.id] = UnderWay(story.id, row.subject, row.actor == PULSE)
+        self.state.under_way[row.id] = UnderWay(story.id, measure.key, row.actor == PULSE)
         if row.actor != PULSE:
             story.worked = None
         if story.about in FADED_US and params.get("over"):

@@ -50,6 +50,7 @@ from pulse_core.model.moment import Moment, iso
 from pulse_core.model.payload import Payload
 from pulse_core.model.stored_data import REDACTED, damage_marker
 from pulse_core.ports.readers import EventQuery
+from pulse_core.projections.incident import MOST_MEASURES, OTHER_MEASURES, OTHER_NOTICES
 from pulse_core.projections.incidents import (
     MOST,
     NAME,
@@ -1026,6 +1027,25 @@ def test_those_that_the_checkpoint_has_left_out_are_told_from_the_whole_log() ->
             assert len(incidents(context, since)) == MOST + 2 * SLACK
         assert [one.subject for one in incidents(context, last.at)] == [last.subject]
         assert incident(context, first.id).subject == first.subject
+
+
+def test_of_one_incident_no_more_is_kept_however_many_keys_a_rule_makes_up_for_it() -> None:
+    many = MOST_MEASURES + 50
+
+    def rows(action: str) -> Iterator[tuple[int, Payload, str]]:
+        for number in range(many):
+            key = f"{action}:{number}:disk:/x"
+            yield number, Effect(action=action, key=key, reason=f"{number}"), key
+
+    wishes = [*rows("note"), *rows("run-command")]
+    fold = IncidentFold()
+    for row in log_of((0, FULL, "disk:/x"), *wishes, *((many, ACKED, f"#{n + 2}") for n in range(2 * many))):
+        fold.take(row)
+    (one,) = fold.state.all.values()
+    assert [*one.measures][-2:] == [OTHER_NOTICES, OTHER_MEASURES]
+    assert len(one.measures) == MOST_MEASURES + 2
+    assert sum(sum(measure.outcomes.values()) for measure in one.measures.values()) == 2 * many
+    assert (fold.state.under_way, one.worked is not None) == ({}, True)
 
 
 @pytest.mark.parametrize(
