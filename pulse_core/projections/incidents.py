@@ -222,7 +222,7 @@ class IncidentFold:
             self._leave_out(story.last)
 
     def _leave_out(self, now: Moment) -> None:
-        known = self.state.all
+        state, known = self.state, self.state.all
         over = [one for one in known.values() if one.over or one.has_faded(now)]
         more = len(over) - MOST
         gone = over[:more] if more > 0 else []
@@ -230,12 +230,12 @@ class IncidentFold:
             gone = list(known.values())[: len(known) - MOST]
         for one in gone:
             del known[one.id]
-            self.state.left_out = max(self.state.left_out, one.last.at)
+            state.left_out = max(state.left_out, one.last.at)
         if gone:
-            state = self.state
+            answered = {*known, *(one.id for one in state.trials.values())}
             state.current = {about: id_ for about, id_ in state.current.items() if id_ in known}
             state.causes = {event: id_ for event, id_ in state.causes.items() if id_ in known}
-            state.under_way = {id_: one for id_, one in state.under_way.items() if one.incident in known}
+            state.under_way = {id_: one for id_, one in state.under_way.items() if one.incident in answered}
 
     def _began(self, about: str, row: Event, subject: str = "", words: str = "") -> Incident:
         now, subject = row.moment, subject or row.subject

@@ -1012,6 +1012,18 @@ def test_of_very_many_incidents_the_newest_that_are_over_are_kept_and_all_that_a
     assert len(fold.state.current) == len(told)
 
 
+def test_a_restart_that_is_under_way_while_incidents_are_left_out_is_settled_though_none_began_yet() -> None:
+    restart = RESTART.model_copy(update={"survival": True})
+    many = (
+        (HOUR * turn + second, payload, f"other{turn}")
+        for turn in range(MOST + SLACK + 1)
+        for second, payload in ((1, DIED), (2, UP))
+    )
+    rows = ((0, OWN, "web"), (0, restart, restart.key), *many, (HOUR, ACKED, "#2"))
+    told = told_of(*rows, (HOUR, restart, restart.key))[-1]
+    assert (told["subject"], told["measures"][0]["outcomes"]) == ("web", {"open": 1, "acked": 1})
+
+
 def test_those_that_the_checkpoint_has_left_out_are_told_from_the_whole_log() -> None:
     many = (
         (HOUR * turn + second, payload, f"web{turn}")
