@@ -244,7 +244,7 @@ def _publish_events(
         if not _is_same(folder, EVENTS, whole):
             folder.replace(EVENTS, known() or ())
     elif (count := count or _known_end(folder, project, recent)) and count < project.count:
-        folder.append(EVENTS, "".join(recent[count - project.count :]))
+        folder.append(EVENTS, "".join(one.line() for one in project.recent if one.number > count))
 
 
 def _observed(root: str) -> tuple[Mapping[str, FileObservation], int]:

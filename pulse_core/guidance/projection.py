@@ -132,8 +132,8 @@ def changes_in(event: Event) -> Iterator[Change]:
 
 def _changed(project: GuidedProject, event: Event, data: Mapping[str, Any]) -> GuidedProject:
     is_import = event.kind == GuidanceImported.kind
-    if is_import == bool(project.initialized_at) or data.get("number") != project.count + 1:
-        return project
+    if is_import == bool(project.initialized_at) or data.get("number", 0) <= project.count:
+        return project  # a gap is what was redacted
     project = project.after_changes(*changes_in(event))
     return replace(project, imports=project.imports + 1) if is_import else project
 
@@ -173,7 +173,7 @@ _ACTS = {
 }
 
 GUIDANCE = StateProjection(
-    "pending-guidance", 1, Guidance, frozenset(_ACTS), after, lambda state: len(state.projects) <= FEW
+    "pending-guidance", 2, Guidance, frozenset(_ACTS), after, lambda state: len(state.projects) <= FEW
 )
 
 

@@ -1,12 +1,14 @@
 """Edits, polls, acknowledgements and restarts of several processes in any order, also in the middle of each other."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
 
-from pulse_core.guidance.projection import RECENT
+from pulse_core.guidance.projection import GUIDANCE, RECENT, Guidance
 from pulse_core.guidance.protocol import FILES, INVALIDATING, TEMPLATES, time_of
 from pulse_core.guidance.service import GuidanceService
+from pulse_core.model.stored_data import REDACTED
 from tests.long_form import sample
 from tests.unit.guidance.guidance_world import ROOT, GuidanceWorld, sha
 
@@ -123,3 +125,19 @@ def check_acknowledgements(scene: Scene, service: GuidanceService) -> None:
     assert asked["pending_replan_event_id"] == (waiting[-1].id if waiting else None)
     assert asked["pending_replan_files"] == list(dict.fromkeys(one.path for one in waiting))
     assert asked["last_acknowledged_event_id"] == (recorded[-1] if recorded else None)
+
+
+def test_what_follows_a_change_that_was_redacted_counts_and_is_published() -> None:
+    world = GuidanceWorld()
+    service = world.service()
+    service.begin(ROOT)
+    for text in ("a", "b", "c"):
+        world.files["guidance.md"] = text
+        service.look(ROOT)
+    kept, (first, second, third) = world.project_, world.project_.recent
+    place = next(n for n, event in enumerate(world.events) if second.id in event.data)
+    world.events[place] = world.events[place]._replace(data=REDACTED)
+    world.state_ = GUIDANCE.after(Guidance(), world.events)
+    assert world.project_ == replace(kept, recent=(first, third))
+    assert service.look(ROOT) == world.project_
+    assert service.acknowledge(ROOT, third.id)["accepted"]

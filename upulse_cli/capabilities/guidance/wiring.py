@@ -81,8 +81,8 @@ class RecordedGuidance:
         count = 0
         for event in self._log().events(EventQuery(kinds=CHANGES, subject=root)):
             for change in changes_in(foldable(event)):
-                if change.number == count + 1:
-                    count += 1
+                if change.number > count:
+                    count = change.number
                     yield change
 
     def _found(self, root: str, event_id: str) -> Change | None:
