@@ -7,7 +7,13 @@ from itertools import islice
 from typing import NamedTuple
 
 from pulse_adapters.host.marked_processes import variable_in
-from pulse_adapters.host.process_search import command_line_of, find_matching, joined_argv, outside_pulse
+from pulse_adapters.host.process_search import (
+    argv_of,
+    command_line_of,
+    find_matching,
+    joined_argv,
+    outside_pulse,
+)
 from pulse_adapters.workers.environment import START_MARK
 from pulse_adapters.workers.proc import environment, live_processes, own_line, uid_of
 from pulse_adapters.workers.process_memory import MEMORY
@@ -151,15 +157,14 @@ def is_of_its_user(process: ProcessSettings, pid: int) -> bool:
 
 
 def is_produced_by(start: Sequence[str], pid: int) -> bool:
-    """Whether the command line of a process holds the words of `start`, whatever directories and interpreter come first.
+    """Whether the argv of a process holds that of `start`, whatever directories and interpreter come first.
 
-    So do the titles that servers give themselves, as `nginx: master process /usr/sbin/nginx -c site.conf`.
+    So do the titles that servers write over it, as `nginx: master process /usr/sbin/nginx -c site.conf`. In any other one
+    text the same words are an argument: those of a shell whose script names the process, as one that kills it.
     """
-    wanted = _names(" ".join(start))
-    line = _names(joined_argv(command_line_of(pid)).decode("utf-8", "replace"))
-    if not line:
-        return False
-    return any(line[at : at + len(wanted)] == wanted for at in range(len(line) - len(wanted) + 1))
+    wanted = [_names(word) for word in start]
+    argv = [_names(word) for word in argv_of(command_line_of(pid))]
+    return _holds(argv, wanted) or _holds(argv[0], _names(" ".join(start)))
 
 
 def is_as_begun(process: ProcessSettings, pid: int) -> bool:
@@ -255,6 +260,10 @@ def _is_elsewhere(process: ProcessSettings, pid: int) -> bool:
 
 def _names(line: str) -> list[str]:
     return [word.rpartition("/")[2] for word in line.split()]
+
+
+def _holds(line: Sequence[object], wanted: Sequence[object]) -> bool:
+    return any(line[at : at + len(wanted)] == wanted for at in range(len(line) - len(wanted) + 1))
 
 
 def _pids(found: Sequence[ProcessId]) -> str:

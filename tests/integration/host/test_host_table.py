@@ -419,6 +419,20 @@ async def test_of_others_it_is_who_start_produces_and_not_who_came_out_of_it(
     assert sight.detail == f"process {it.pid} matches"  # `others` tells who matches beside it now
 
 
+async def test_the_words_of_start_within_one_argument_make_nobody_it_and_those_of_a_title_do(
+    table: LinuxProcessTable, spawner: Spawner, log: Path
+) -> None:
+    word = f"w{uuid.uuid4().hex}"
+    process, title = by(match=word, start=["serve", word]), f"serve: master /usr/bin/serve {word}"
+    shell = await spawner.start(["sh", "-c", f"sleep 1000; : pkill -f serve {word} here"], output=log)
+    await until(lambda: any(word in one for one in command_line(shell.pid)))
+    sight = await seen(table, process)
+    assert (sight.found, sight.unlike) == ((), (shell,))
+    it = await spawner.start(["bash", "-c", f"exec -a '{title}' sleep 1000"], output=log)
+    await until(lambda: command_line(it.pid)[:1] == [title])
+    assert (await seen(table, process)).found == (it,)
+
+
 async def test_who_matches_beside_the_known_one_is_told(
     table: LinuxProcessTable, spawner: Spawner, log: Path
 ) -> None:
