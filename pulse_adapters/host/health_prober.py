@@ -98,7 +98,8 @@ class LocalHealthProber:
         except TimeoutError as error:
             return HealthAnswer(None, f"it could not be asked: {error}")
         except OSError as error:
-            if lacking := shortage(error):
+            # Without a number it is Python's own: what `~` stands for makes the path too long for the kernel.
+            if lacking := shortage(error) or (str(error) if error.errno is None else ""):
                 return HealthAnswer(None, f"it could not be asked: {lacking}")
             return HealthAnswer(False, f"{path} takes no connections: {error.strerror}")
         return HealthAnswer(True, f"{path} takes connections")

@@ -330,6 +330,19 @@ async def test_a_unix_socket_is_asked_for_a_connection(
     assert str(path) in answer.detail
 
 
+async def test_a_unix_socket_too_deep_below_a_home_is_not_asked_and_nobody_is_blamed(
+    prober: LocalHealthProber, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home := tmp_path / ("h" * 100)).mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(home)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("s")
+        server.listen(5)
+        answer = await prober.ask(settings(unix="~/s"), own_id())
+    assert answer == HealthAnswer(None, "it could not be asked: AF_UNIX path too long")
+
+
 EXEC: Mapping[str, tuple[list[str], bool | None, str]] = {
     "good": (["true"], True, "says that it is well"),
     "bad": (["sh", "-c", "echo one; echo two >&2; exit 3"], False, "exited with 3: one ↵ two"),
