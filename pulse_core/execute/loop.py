@@ -209,10 +209,11 @@ class ExecutorLoop:
         if not wishes:
             return ()
         ids = [wish.id for wish in wishes]
-        claimed = self.journal.with_ids(
-            self._claim([one for wish in wishes for one in (*gate.replaced_by(wish), wish)])
-        )
+        claimed: Sequence[Draft] = ()
         try:
+            claimed = self.journal.with_ids(
+                self._claim([one for wish in wishes for one in (*gate.replaced_by(wish), wish)])
+            )
             await gate.record(claimed, self.journal.append_in_time)
             self._begin(ids)
         except LogUnavailable:
@@ -253,11 +254,17 @@ class ExecutorLoop:
         return Holder(executor.policy(parsed_params(executor.params, wish)).slot) if executor else who
 
     def _is_cooling(self, wish: Effect) -> bool:
-        """Whether its key was settled so lately that it may not be begun yet."""
+        """Whether its key was settled so lately that it may not be begun yet, or who would say so is gone.
+
+        Between the judgement of some effects and that of others another engine may have been loaded.
+        """
         if (settled := self.current_state().effects.settled_at.get(wish.key)) is None:
             return False
-        executor = self.workers.executors[wish.action]
-        cooldown = executor.policy(parsed_params(executor.params, wish)).cooldown
+        try:
+            executor = self.workers.executors[wish.action]
+            cooldown = executor.policy(parsed_params(executor.params, wish)).cooldown
+        except (KeyError, PulseError):
+            return True
         return self.clock.now().since(settled) < cooldown * US_PER_SECOND
 
     def _begin(self, ids: Sequence[str]) -> None:

@@ -682,6 +682,27 @@ def test_a_few_effects_of_rules_are_judged_at_a_time_and_the_loop_turns_in_betwe
     simulate(story, NOTHING)
 
 
+def test_what_was_judged_by_an_engine_that_another_replaces_meanwhile_holds_no_slot() -> None:
+    async def story(world: World) -> None:
+        daemon = await world.start()
+        daemon.executors.register({"beep": MemoryExecutor("beep")})
+        await world.ask(Effect(action="beep", key="b"))
+        await asyncio.sleep(1)
+        of_rule = {"rule": "mine", "tick": 1}
+        wishes = [NOTE, *(Effect(action="beep", key=key) for key in "bcdefgh")]
+        signed = [one.model_copy(update=of_rule) for one in wishes]
+        submitting = asyncio.create_task(daemon.executor.submit(signed, daemon.gate))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        daemon.executors.register({})
+        assert len(await submitting) >= 5
+        await asyncio.sleep(2)
+        assert str(daemon.executor.slots) == ""
+        assert not daemon.parts.view().effects.open
+
+    simulate(story, NOTHING)
+
+
 def test_what_a_rule_says_its_effect_follows_from_is_the_cause_of_the_event() -> None:
     async def story(world: World) -> None:
         with_note(world)
