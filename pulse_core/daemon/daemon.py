@@ -218,13 +218,9 @@ class Daemon:
             if self.engine_controller:
                 engine = self.supervise("engine", self.engine_controller.run)
                 background.append(self._start(group, "engine", engine))
-            for begun in (self.ticker.begun, *self._begun.values()):
-                await begun.wait()  # every service serves, and the first tick is done
-            self._state = "running"
-            self.parts.service_manager.ready()
-            ready()
-            background.append(self._keep(group, "health", self._prove_health))
-            await stop.wait()
+            await self.ticker.begun.wait()
+            background.append(self._start(group, "health", self._be_ready(ready)))
+            await stop.wait()  # which may come while a service can't serve
             self._stopping, self._state = True, "stopping"
             self.parts.service_manager.stopping()
             await cancel_and_wait(*sources)
@@ -319,6 +315,16 @@ class Daemon:
             self._watches_all = True
             self.watch.add(self.parts.optional_watchers)
 
+    async def _be_ready(self, ready: Callable[[], None]) -> None:
+        """Say that it is ready once every service serves, then prove its health."""
+        for begun in self._begun.values():
+            await begun.wait()
+        if not self._stopping:
+            self._state = "running"
+            self.parts.service_manager.ready()
+            ready()
+        await self._supervised("health", self._prove_health)
+
     async def _prove_health(self) -> None:
         """Record that the loops have turned for a minute; after an hour, leave safe mode."""
         while not await self.is_turning(HEALTHY / US_PER_SECOND):
@@ -347,7 +353,10 @@ class Daemon:
 
     def _keep(self, group: asyncio.TaskGroup, name: str, work: Work) -> asyncio.Task[None]:
         """Start a loop that survival does without: where it fails that is an error, and it is begun again."""
-        return self._start(group, name, LoopSupervisor(partial(self.reporter, "daemon")).run(name, work))
+        return self._start(group, name, self._supervised(name, work))
+
+    async def _supervised(self, name: str, work: Work) -> None:
+        await LoopSupervisor(partial(self.reporter, "daemon")).run(name, work)
 
     def _start(self, group: asyncio.TaskGroup, name: str, work: Awaitable[None]) -> asyncio.Task[None]:
         return group.create_task(self._owned(name, work), name=name)

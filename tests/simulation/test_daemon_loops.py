@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -119,3 +120,16 @@ def test_a_loop_of_survivals_own_that_cancels_itself_ends_the_daemon_and_is_name
         ]
 
     simulate(story, SETTINGS)
+
+
+def test_a_daemon_is_stopped_though_a_service_never_serves() -> None:
+    async def serve(_: Any, begun: Callable[[], None]) -> None:
+        raise Bug("it never works")
+
+    async def story(world: World) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(world.start(), PATIENCE)  # it is never ready
+        await asyncio.wait_for(world.end(), PATIENCE)
+        assert world.log.events[-1].kind == "daemon-stopped"
+
+    simulate(story, SETTINGS, services={"own": serve})
