@@ -92,7 +92,7 @@ class ControlGroup:
         with suppress(OSError):
             words = os.fsdecode(os.getxattr(self.path, STARTED)).split()
         name, pid, started, *settings = *words, *[""] * (3 - len(words))
-        first = ProcessId(int(pid), int(started)) if pid and started else None
+        first = ProcessId(int(pid), int(started)) if pid.isdecimal() and started.isdecimal() else None
         return name, first and Life(self.name.removeprefix(LIFE), first, "".join(settings))
 
     def tell_started(self, name: str, life: Life | None = None) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from pulse_adapters.workers.control_group import (
     DELEGATED,
+    STARTED,
     ControlGroup,
     GroupLimits,
     NoControlGroups,
@@ -29,6 +30,7 @@ from pulse_adapters.workers.control_group import (
     remove_home_groups,
 )
 from pulse_adapters.workers.proc import is_alive, read_stat
+from pulse_core.ports.host import Life, ProcessId
 from tests.control_groups import NO_CONTROLLERS, skip_without_groups
 from tests.engine_user import ROOT_ALONE, open_folder
 from tests.processes import PATIENCE, child_of_test
@@ -380,6 +382,19 @@ def test_a_group_of_less_weight_gives_way(groups: ControlGroup) -> None:
 def used_us(group: ControlGroup) -> int:
     """Microseconds of a processor that a group has had."""
     return int(Path(group.path, "cpu.stat").read_text().split()[1])
+
+
+@pytest.mark.parametrize("words", ["worker pid ticks", "worker 7 soon sum", "worker 7", "worker"])
+def test_what_a_group_says_of_a_start_in_other_words_names_the_process_and_no_life(
+    groups: ControlGroup, words: str
+) -> None:
+    """Whoever may write to the group may have written it, and so may a daemon of another version."""
+    group = groups.child("life-it")
+    os.setxattr(group.path, STARTED, words.encode())
+    assert group.started() == ("worker", None)
+    life = Life("it", ProcessId(7, 70), "sum")
+    group.tell_started("worker", life)
+    assert group.started() == ("worker", life)
 
 
 def test_a_name_can_not_lead_out_of_the_folder(groups: ControlGroup) -> None:
