@@ -75,6 +75,7 @@ class ResourceChanges(InMemorySubscriptionBus):
 
     def _news(self) -> list[Event]:
         with self._home.events() as log:
+            self._seq = min(self._seq, log.head().seq)  # one that was put back from a backup is shorter
             events = list(log.events(EventQuery(since_seq=self._seq), limit=MOST))
         self._seq = events[-1].seq if events else self._seq
         return events

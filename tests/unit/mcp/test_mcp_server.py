@@ -32,6 +32,7 @@ from pulse_adapters.mcp.server import (
 )
 from pulse_adapters.mcp.tools import RESOURCES, TOOLS, Tools
 from pulse_adapters.mcp_http.http_server import stateless_app
+from pulse_core.app.context import HomeContext
 from pulse_core.model.errors import Damaged, Refused
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ErrorReported
@@ -186,6 +187,35 @@ async def test_every_resource_that_can_be_subscribed_to_is_told_and_vitals_are_r
         "pulse://vitals",
         *(f"pulse://{one}" for one in TOLD),
     }
+
+
+async def test_who_has_subscribed_is_told_of_changes_of_a_log_that_was_put_back_and_is_shorter(
+    tmp_path: Path,
+) -> None:
+    async def home_with(name: str, rows: int) -> HomeContext:
+        home = Home(tmp_path / name)
+        home.create()
+        write_settings(home, demo=False)
+        context = replace(home_context(home), progress=lambda batches, _: iter(batches))
+        with HomeLock(home.lock, "test", wait=1):
+            async with offline_gate(context) as gate:
+                for _ in range(rows):
+                    await gate.record([Draft(ErrorReported(message="old", repeats=1), "old")])
+        return context
+
+    present = [await home_with("longer", 5)]
+    changes = ResourceChanges(replace(present[0], events=lambda: present[-1].events()))
+    own = Tools(present[0], "ada", cast(Any, None))
+    uri = "pulse://incidents/2d"
+    async with (
+        Client(PulseServer(lambda: own, changes, lambda: 0.0).mcp()) as client,
+        client.listen(resource_subscriptions=[uri]) as told,
+    ):
+        for rows in (1, 2):
+            present.append(await home_with(f"put-back-{rows}", rows))
+            await changes.look()
+        async with asyncio.timeout(PATIENCE):
+            assert await anext(aiter(told)) == ResourceUpdated(uri=uri)
 
 
 async def test_who_calls_too_often_is_told_to_wait() -> None:
