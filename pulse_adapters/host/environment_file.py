@@ -1,10 +1,13 @@
 """Reads the variables of a guarded process from its `env_file`: lines as `NAME=value`, which may be quoted, and comments."""
 
 import io
+import os
 from collections.abc import Mapping
 
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.plain_file import read_plain
+from pulse_adapters.workers.spawn import others_decide
+from pulse_adapters.workers.users import process_user
 from pulse_core.model.errors import PulseError
 from pulse_core.settings.processes import ProcessSettings
 
@@ -12,12 +15,27 @@ LARGEST = 64 << 10
 """Bytes of such a file."""
 
 
-async def environment_of(process: ProcessSettings, files: FileThreads) -> Mapping[str, str]:
-    """What `env_file` and `env` give the process, the latter first. Raises PulseError if the file can't be read in time."""
+async def environment_of(
+    process: ProcessSettings, files: FileThreads, for_daemon: str = ""
+) -> Mapping[str, str]:
+    """What `env_file` and `env` give the process, the latter first. Raises PulseError if the file can't be read in time.
+
+    for_daemon: which key they are for, of those that run as the daemon though the process has a `user`. By `PATH` or
+    `LD_PRELOAD` whoever may change the file decides what that runs: raises PulseError if that is not only root.
+    """
     if not (path := process.env_file):
         return process.env
+
+    def read() -> Mapping[str, str]:
+        if for_daemon and os.geteuid() == 0 and process_user(process.user) and others_decide(path):
+            raise PulseError(
+                f"`{for_daemon}` runs as root, and others may change env_file {path}, and so what it does; make the "
+                f"file and the folders that it lies in root's, or take it away and give `env`"
+            )
+        return read_environment_file(path)
+
     try:
-        of_file = await files.ask(path, lambda: read_environment_file(path))
+        of_file = await files.ask(path, read)
     except TimeoutError as error:
         raise PulseError(f"env_file {path}: {error}") from error
     return {**of_file, **process.env}

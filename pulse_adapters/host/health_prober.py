@@ -81,7 +81,7 @@ class LocalHealthProber:
         return HealthAnswer(False, f"{url}: {words}")
 
     async def _exec(self, process: ProcessSettings, found: ProcessId | None) -> HealthAnswer:
-        whose, env = f"probe:{process.name}", await environment_of(process, self._files)
+        whose, env = f"probe:{process.name}", await environment_of(process, self._files, for_daemon="exec")
         result = await self._commands.ask(
             CommandRequest(whose, process.exec, process.timeout, process.cwd, env)
         )

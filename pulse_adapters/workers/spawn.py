@@ -131,7 +131,7 @@ def reach_program(
         os.access(cwd, os.X_OK)
     path = os.path.join(cwd or "", found)
     executed = list(_executed_files(path))
-    is_of_others = any(_is_of_others(one) for one, _ in executed)
+    is_of_others = any(others_decide(one) for one, _ in executed)
     if is_sure or is_of_others:
         for one, head in executed:
             may = stat.S_ISREG(os.stat(one).st_mode) and os.access(one, os.X_OK)
@@ -192,7 +192,7 @@ def _other_formats() -> bool:
     return False
 
 
-def _is_of_others(path: str, links: int = _LINKS) -> bool:
+def others_decide(path: str, links: int = _LINKS) -> bool:
     """Whether not only root and this user decide what lies there: of each folder above it, each link to it, and itself."""
     for place in map(str, (*reversed(PurePath(path).parents), path)):
         try:
@@ -203,7 +203,7 @@ def _is_of_others(path: str, links: int = _LINKS) -> bool:
         writes = stat.S_IWOTH | (0 if found.st_gid in (0, os.getegid()) else stat.S_IWGRP)
         if found.st_uid not in (0, os.geteuid()):
             return True
-        if to and (not links or _is_of_others(os.path.join(os.path.dirname(place), to), links - 1)):
+        if to and (not links or others_decide(os.path.join(os.path.dirname(place), to), links - 1)):
             return True
         if not to and found.st_mode & writes and not found.st_mode & stat.S_ISVTX:
             return True
