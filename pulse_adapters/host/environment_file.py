@@ -2,11 +2,12 @@
 
 import io
 import os
+import stat
 from collections.abc import Mapping
 
 from pulse_adapters.workers.file_threads import FileThreads
-from pulse_adapters.workers.plain_file import read_plain
-from pulse_adapters.workers.spawn import others_decide
+from pulse_adapters.workers.plain_file import open_plain, read_plain
+from pulse_adapters.workers.spawn import ProcessUser, may_reach, others_decide
 from pulse_adapters.workers.users import process_user
 from pulse_core.model.errors import PulseError
 from pulse_core.settings.processes import ProcessSettings
@@ -27,12 +28,13 @@ async def environment_of(
         return process.env
 
     def read() -> Mapping[str, str]:
-        if for_daemon and os.geteuid() == 0 and process_user(process.user) and others_decide(path):
+        user = process_user(process.user) if os.geteuid() == 0 else None
+        if for_daemon and user and others_decide(path):
             raise PulseError(
                 f"`{for_daemon}` runs as root, and others may change env_file {path}, and so what it does; make the "
                 f"file and the folders that it lies in root's, or take it away and give `env`"
             )
-        return read_environment_file(path)
+        return read_environment_file(path, user)
 
     try:
         of_file = await files.ask(path, read)
@@ -41,12 +43,20 @@ async def environment_of(
     return {**of_file, **process.env}
 
 
-def read_environment_file(path: str) -> Mapping[str, str]:
-    """Its variables by name. Raises PulseError that names the line, and never what stands there."""
+def read_environment_file(path: str, user: ProcessUser | None = None) -> Mapping[str, str]:
+    """Its variables by name. Raises PulseError that names the line, and never what stands there.
+
+    user: whom they are for, who is told by no link of his own what only others may read.
+    """
     from dotenv.parser import parse_stream  # only here: most homes have no such file
 
     try:
-        text = read_plain(path, LARGEST, follow=True).decode()
+        with open(open_plain(path, follow=True), "rb") as file:
+            opened = f"/proc/self/fd/{file.fileno()}"
+            place = os.readlink(opened)
+            if user and place != path and others_decide(path) and not _may_read(user, file.fileno(), place):
+                raise PulseError(f"env_file {path} leads to {place}, which {user.name} may not read")
+            text = read_plain(opened, LARGEST, follow=True).decode()
     except BlockingIOError as error:
         raise PulseError(
             f"env_file {path} is kept by a lease of another process; make the file your own"
@@ -65,3 +75,11 @@ def read_environment_file(path: str) -> Mapping[str, str]:
         if one.key is not None:
             found[one.key] = one.value or ""
     return found
+
+
+def _may_read(user: ProcessUser, file: int, place: str) -> bool:
+    """Whether a user may read the open file that lies there."""
+    found = os.fstat(file)
+    by_group = stat.S_IRGRP if found.st_gid in user.groups else stat.S_IROTH
+    bit = stat.S_IRUSR if found.st_uid == user.uid else by_group
+    return bool(found.st_mode & bit) and may_reach(user, os.path.dirname(place))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.host.command_prober import LocalCommandProber
-from pulse_adapters.host.environment_file import LARGEST, read_environment_file
+from pulse_adapters.host.environment_file import LARGEST, environment_of, read_environment_file
 from pulse_adapters.host.health_prober import LocalHealthProber
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.process_executors import RestartProcess
@@ -17,11 +17,13 @@ from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.settings_doubts import doubts_of
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.memory.network import MemoryProber
+from pulse_adapters.workers.file_threads import FileThreads
 from pulse_core.actions import RestartParams
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import ProcessId
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
+from tests.engine_user import open_folder
 from tests.integration.host.host_scene import until, wished
 
 WRITTEN = """\
@@ -145,7 +147,10 @@ async def test_what_runs_as_root_is_given_none_that_the_user_of_the_process_may_
     told, path = tmp_path / "told", tmp_path / "it.env"
     path.write_text("MINE=yes\n")
     argv = ["sh", "-c", f'echo "$MINE" >>{told}']
-    ways = {"exec": {"exec": argv}, "command": {"command": argv, "start": [], "match": "it"}}
+    ways: dict[str, dict[str, object]] = {
+        "exec": {"exec": argv},
+        "command": {"command": argv, "start": [], "match": "it"},
+    }
     chosen = settings(path, user="nobody", **ways[key])
     table, known = LinuxProcessTable(spawner, outputs=tmp_path), dict[str, ProcessId]()
     executor = RestartProcess(lambda: chosen, table, lambda: known, Lives(spawner, tmp_path), tmp_path)
@@ -171,6 +176,27 @@ async def test_what_runs_as_root_is_given_none_that_the_user_of_the_process_may_
     assert told.read_text() == "yes\n"
     await prober.close()
     table.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root reads what a user may not")
+async def test_no_link_of_the_user_leads_to_what_only_root_may_read(tmp_path: Path) -> None:
+    with open_folder() as place:
+        (secret := place / "secret.env").write_text("SECRET=yes\n")
+        secret.chmod(0o600)
+        (theirs := place / "theirs").mkdir()
+        link = theirs / "it.env"
+        link.symlink_to(secret)
+        os.chown(theirs, 65534, 65534)
+        os.lchown(link, 65534, 65534)
+        process = settings(link, user="nobody").process[0]
+        with pytest.raises(PulseError, match=r"it\.env leads to .*, which nobody may not read"):
+            await environment_of(process, FileThreads())
+        secret.chmod(0o644)
+        assert (await environment_of(process, FileThreads()))["SECRET"] == "yes"
+        link.unlink()
+        secret.chmod(0o600)
+        secret.rename(link)  # as an administrator lays it there
+        assert (await environment_of(process, FileThreads()))["SECRET"] == "yes"
 
 
 def test_another_file_is_a_change_that_the_next_start_brings() -> None:
