@@ -95,8 +95,14 @@ class Archiver:
         """Delete archives whose retention is over, by their name and by their file's own time."""
         for name in self._names():
             if found := NAME.fullmatch(name):
-                made = datetime.strptime(found[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp() * 10**9
-                if max(made, os.lstat(name, dir_fd=self.store.fd).st_mtime_ns) < before_ns:
+                try:
+                    made = datetime.strptime(found[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+                except ValueError:
+                    continue  # its digits are no date: it is somebody else's
+                if (
+                    max(made.timestamp() * 10**9, os.lstat(name, dir_fd=self.store.fd).st_mtime_ns)
+                    < before_ns
+                ):
                     os.unlink(name, dir_fd=self.store.fd)
                     self.tally.expired.append(name)
 

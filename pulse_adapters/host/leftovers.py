@@ -176,8 +176,9 @@ def _expired_archives(directory: Path, sessions: SessionsSettings, now: float) -
     before = now - sessions.retain / 1e6
     for leftover in _files_before(iter(sorted(directory.iterdir())), before):
         made = ARCHIVE.fullmatch(leftover.path.name)
-        if made and datetime.strptime(made[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp() < before:
-            yield leftover
+        with suppress(ValueError):  # its digits are no date: it is somebody else's
+            if made and datetime.strptime(made[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp() < before:
+                yield leftover
 
 
 def _is_in_use(directory: Path) -> bool:

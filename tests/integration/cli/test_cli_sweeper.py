@@ -192,6 +192,7 @@ async def test_archives_go_when_their_time_is_over(home: Home) -> None:
     renewed = home.path / "archive" / "sessions-20200101T000000Z-abc-2.tar.gz"
     renewed.write_bytes(b"young")
     staying = [renewed, old_file(going.with_name("sessions-20990101T000000Z-abc-1.tar.gz")),
+               old_file(going.with_name("sessions-20191301T000000Z-abc-1.tar.gz")),
                old_file(going.with_name("mine.tar.gz"))]  # fmt: skip
     assert (await sweeper(home, FileObjects(home.objects))()).files == 0  # without settings nobody archives
     sweep = sweeper(home, FileObjects(home.objects), Settings.model_validate(SESSIONS))

@@ -447,12 +447,13 @@ def test_another_effects_archives_are_left_alone(root: Path, tmp_path: Path) -> 
 def test_archives_are_kept_as_long_as_they_have_to_be(root: Path, tmp_path: Path) -> None:
     store = tmp_path / "archive"
     old, young = "sessions-20200101T000000Z-e-1.tar.gz", "sessions-20200101T000000Z-e-2.tar.gz"
-    grow(store, old, young, "notes.txt", "sessions-20200101T000000Z.tar.gz.bak")
-    for name in (old, "notes.txt", "sessions-20200101T000000Z.tar.gz.bak"):
+    others = {"notes.txt", "sessions-20200101T000000Z.tar.gz.bak", "sessions-20191301T000000Z-e-1.tar.gz"}
+    grow(store, old, young, *others)
+    for name in (old, *others):
         os.utime(store / name, (1, 1))
     told = put_away(tmp_path, root, retain_us=3_600_000_000)
     assert told["expired"] == [old]
-    assert left(store) == {young, "notes.txt", "sessions-20200101T000000Z.tar.gz.bak"}
+    assert left(store) == {young, *others}
 
 
 # No room
