@@ -9,7 +9,7 @@ from pulse_core.composition import RULES
 from pulse_core.daemon.request_handler import RequestHandler
 from pulse_core.engine.engine_context import EngineParts
 from pulse_core.execute.loop import nothing_remains
-from pulse_core.model.errors import PulseError, SettingsRefused
+from pulse_core.model.errors import SettingsRefused, describe_error
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import SettingsLoaded, SettingsRejected
 from pulse_core.ports.clock import Clock
@@ -52,8 +52,8 @@ class CurrentSettings:
         try:
             self._settings = await self._load() if self._load else self._settings
             answer = self.loaded(before)
-        except PulseError as error:
-            faults = error.faults if isinstance(error, SettingsRefused) else (str(error),)
+        except Exception as error:  # noqa: BLE001 - whoever has asked waits for an answer
+            faults = error.faults if isinstance(error, SettingsRefused) else (describe_error(error),)
             answer = Draft(SettingsRejected(faults=faults))
         return [replace(answer, cause=request.id) for request in requests]
 

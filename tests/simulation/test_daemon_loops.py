@@ -12,6 +12,8 @@ from pulse_core.daemon import Daemon
 from pulse_core.daemon.housekeeping import GarbageCollection, Housekeeping
 from pulse_core.daemon.incident_checkpoints import IncidentCheckpoints
 from pulse_core.model.errors import HomeBusy
+from pulse_core.model.kinds import ReloadRequested
+from pulse_core.settings.settings import Settings
 from tests.simulation.world import World, simulate
 
 SETTINGS: dict[str, Any] = {
@@ -133,3 +135,20 @@ def test_a_daemon_is_stopped_though_a_service_never_serves() -> None:
         assert world.log.events[-1].kind == "daemon-stopped"
 
     simulate(story, SETTINGS, services={"own": serve})
+
+
+def test_a_reload_is_answered_whatever_its_reader_raises() -> None:
+    async def story(world: World) -> None:
+        daemon = await world.start()
+
+        async def load() -> Settings:
+            raise Bug("no thread can be had")
+
+        daemon.parts.current_settings._load = load
+        asked = await world.ask(ReloadRequested())
+        await asyncio.sleep(5)
+        (answer,) = (event for event in world.events() if event.cause == asked.id)
+        assert (answer.kind, "no thread can be had" in answer.data) == ("settings-rejected", True)
+        assert world.service_manager.told[-1] != "reloading"
+
+    simulate(story, SETTINGS)
