@@ -148,7 +148,7 @@ def test_a_reload_is_answered_whatever_its_reader_raises() -> None:
         asked = await world.ask(ReloadRequested())
         await asyncio.sleep(5)
         (answer,) = (event for event in world.events() if event.cause == asked.id)
-        assert (answer.kind, "no thread can be had" in answer.data) == ("settings-rejected", True)
+        assert (answer.kind, "no thread can be had" in answer.data) == ("settings-refused", True)
         assert world.service_manager.told[-1] != "reloading"
 
     simulate(story, SETTINGS)
