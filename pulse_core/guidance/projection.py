@@ -57,8 +57,9 @@ class GuidedProject:
 
     @property
     def latest_at(self) -> int:
-        """The time in the id of the last change (UTC microseconds); 0 if there is none."""
-        return (time_of(self.recent[-1].id) or self.recent[-1].at) if self.recent else 0
+        """The time in the id of the last change (UTC microseconds); 0 if there is none, or none before the year 6536."""
+        at = (time_of(self.recent[-1].id) or self.recent[-1].at) if self.recent else 0
+        return at if at < 1 << 57 else 0  # what another program has recorded may leave no later time
 
     def after_changes(self, *changes: Change) -> "GuidedProject":
         """It after more changes, of which there is at least one."""
@@ -153,8 +154,7 @@ def _initialized(project: GuidedProject, event: Event, data: Mapping[str, Any]) 
 
 
 def _acknowledged(project: GuidedProject, event: Event, data: Mapping[str, Any]) -> GuidedProject:
-    id_ = data.get("event_id")
-    if not id_ or id_ != project.pending_id:
+    if (id_ := data.get("event_id")) is None or id_ != project.pending_id:
         return project
     return project.after_acknowledgement(Acknowledgement(id_, data.get("plan_sha256"), event.at))
 

@@ -339,3 +339,22 @@ def test_an_earlier_state_of_no_use_hinders_nothing(state: bytes | None, world: 
     service = world.service()
     assert service.begin(ROOT) == 3
     assert ask(service)["pending_replan_files"] == [".pulse/guidance.md"]
+
+
+@pytest.mark.parametrize("id_", ["evt_99991231T235959999999Z_00000000", "old-1"])
+def test_a_change_is_recorded_after_one_that_another_program_says_to_be_of_the_last_moment_of_time(
+    id_: str,
+) -> None:
+    """Else each look would fail, and the daemon's looks at all other projects with it."""
+    last = {
+        "id": id_,
+        "timestamp": "9999-12-31T23:59:59.999999Z",
+        "kind": "created",
+        "path": ".pulse/task.md",
+    }
+    world = GuidanceWorld(earlier_lines=[json.dumps(last).encode()], files={"task.md": "x"})
+    service = world.service()
+    service.begin(ROOT)
+    world.files["guidance.md"] = "new"
+    assert service.look(ROOT).recent[-1].file == "guidance.md"
+    assert service.look(ROOT).recent[-1].at < 2 * START
