@@ -155,18 +155,22 @@ class SqliteVitals:
 
     async def _together(self, statements: Sequence[str], *values: int) -> int:
         """Carry out the statements in one transaction; the rows that the last one changed. Raises if it is refused."""
-        async with self._writing:
+
+        def work(connection: sqlite3.Connection) -> int:
+            """In the connection's thread as a whole: who is cancelled between two parts would leave it open."""
+            connection.execute("BEGIN IMMEDIATE")
             try:
-                await self._connection.execute_fetchall("BEGIN IMMEDIATE")
                 for sql in statements:
-                    async with self._connection.execute(sql, values) as cursor:
-                        changed = cursor.rowcount
-                await self._connection.execute_fetchall("COMMIT")
+                    changed = connection.execute(sql, values).rowcount
+                connection.execute("COMMIT")
             except BaseException:
-                if self._connection.in_transaction:
-                    await self._connection.execute_fetchall("ROLLBACK")
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
                 raise
-        return changed
+            return changed
+
+        async with self._writing:
+            return await self._connection.run(work)
 
     async def yield_oldest(self, share: float) -> None:
         """Forget the oldest share of the time that is covered, by samples and by minutes, and give its room back."""

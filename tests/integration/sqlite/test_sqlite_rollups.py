@@ -1,5 +1,7 @@
 """Samples are rolled up to minutes before they go."""
 
+import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
@@ -98,3 +100,21 @@ async def test_samples_that_a_full_disk_does_not_roll_up_stay(tmp_path: Path, vi
         await vitals._connection.execute_fetchall(f"PRAGMA max_page_count = {pages * 100}")
         assert (await vitals.trim(at(60 * MINUTE).at)).fault == ""
     assert sum(minute.samples for minute in minutes(tmp_path, "k")) == 2_000
+
+
+async def test_a_step_that_is_called_off_before_it_begins_loses_nothing_of_what_comes_after(
+    tmp_path: Path,
+) -> None:
+    path, held = tmp_path / "vitals.db", threading.Event()
+    async with SqliteVitals.open(path) as vitals:
+        busy = asyncio.create_task(vitals._connection.run(lambda _: held.wait(60)))
+        step = asyncio.create_task(vitals._together(("DELETE FROM sample WHERE at < ?",), 1))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        step.cancel()
+        await asyncio.wait([step])
+        held.set()
+        await busy
+        vitals.sample("a", at(1), {"n": 1})
+    async with SqliteVitals.open(path) as vitals:
+        assert [sample.data for sample in await vitals.recent(0)] == [{"n": 1}]
