@@ -154,9 +154,8 @@ class MarkedProcesses:
         """
         with self._numbers:
             number = self._begun = self._begun + 1
-        before = (
-            self._read
-        )  # as of the listing: who dies after that is `lost`, though another search may know it first
+        # As of the listing: who dies after that is `lost`, though another search may know it first.
+        before = self._read
         listing = {int(one.name): one.inode() for one in os.scandir("/proc") if one.name.isdecimal()}
         listing.pop(os.getpid(), None)
         found = self._look(listing, before)
@@ -183,9 +182,8 @@ class MarkedProcesses:
         kept: dict[int, _Read] = {}
         unsure, lost = set[int](), dict[int, str]()
         known = {pid for pid, read in before.items() if listing.get(pid) == read.inode}
-        new = dict(
-            environments(sorted(listing.keys() - known, reverse=True))
-        )  # the newest may be gone soonest
+        # The newest may be gone soonest.
+        new = dict(environments(sorted(listing.keys() - known, reverse=True)))
         hanging = {pid for pid, raw in new.items() if raw is None and is_slow_to_show(pid)}
         for pid, inode in sorted(listing.items(), reverse=True):
             read = before.get(pid)

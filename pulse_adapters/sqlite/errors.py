@@ -37,9 +37,8 @@ def is_of_values(error: sqlite3.Error) -> bool:
 def translate_error(error: sqlite3.Error, path: Path) -> PulseError:
     """The error as one a person can act on."""
     folder = files_of(path).database.parent
-    is_bad = (
-        is_corrupt(error) or code(error) == sqlite3.SQLITE_IOERR
-    )  # it calls a file damaged that can't be read
+    # It calls a file damaged that can't be read.
+    is_bad = is_corrupt(error) or code(error) == sqlite3.SQLITE_IOERR
     if is_bad and is_failing(folder):
         return LogUnavailable(
             f"{path} can't be read or written: its disk fails (see: dmesg); nothing was recorded. The file may be sound:"

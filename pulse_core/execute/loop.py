@@ -155,9 +155,8 @@ class ExecutorLoop:
                 self._group = group
                 for effect in self.current_state().effects.open.values():
                     if effect.phase is Phase.EXECUTING and not self._goes_out(effect):
-                        with suppress(
-                            Exception
-                        ):  # nobody carries it out any more, or this version can't read it
+                        # Nobody carries it out any more, or this version can't read it.
+                        with suppress(Exception):
                             self.slots.take(effect.id, self._holder(effect.wish, effect.event.data))
                         self.workers.resume(group, effect)
                 while not self._stopping:

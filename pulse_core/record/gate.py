@@ -243,9 +243,8 @@ class Gate:
                 raise Refused(f"{claim} is under way already: effect {holder.id}")
         fresh = [one for one in signed if self.replaced_by(one) and not await self._is_recorded(one)]
         if self.current_state() is not state or not self._under_way.keys().isdisjoint(wanted):
-            return await self._append(
-                role, actor, asked, scope
-            )  # all was checked against what has changed meanwhile
+            # All was checked against what has changed meanwhile.
+            return await self._append(role, actor, asked, scope)
         replaced = [one for draft in fresh for one in self.replaced_by(draft)]
         events = await self.record([*replaced, *signed])
         return [RecordedDraft(event) for event in events[len(replaced) :]]
