@@ -10,7 +10,8 @@ Whoever changes the engine has a flock on that folder, which is another matter.
 
 On a read-only file system a daemon may hold the file that is there: by a shared lock, which keeps out whoever wants it
 alone, and by flock, which keeps out the next that can't write either. What it says is of an earlier holder then. So it is
-on a full one that writes to another place what changes (btrfs): there is no room for a file that is written over either.
+on a full one that writes to another place what changes (btrfs): there is no room for a file that is written over either. And
+so it is on a disk that answers what is written with errors.
 """
 
 import errno
@@ -40,6 +41,7 @@ PATIENCE = 2.0
 
 _WHOLE = "hhqqi4x"
 _STEP, _LONGEST_LINE = 0.005, 32
+_REFUSED = (*NO_NEW_FILE, errno.EIO)  # a failing disk may still have the file read, and so held
 _FLAGS = os.O_NONBLOCK | os.O_CLOEXEC  # a FIFO that lies there must not stop anybody
 
 
@@ -133,13 +135,13 @@ class HomeLock:
         try:
             written = self._written()
         except OSError as error:
-            if error.errno not in NO_NEW_FILE:
+            if error.errno not in _REFUSED:
                 os.close(old)
                 raise
             try:
                 _overwrite(old, self._words())
             except OSError as full:
-                if not self._may_be_read_only or full.errno not in NO_NEW_FILE:
+                if not self._may_be_read_only or full.errno not in _REFUSED:
                     raise
                 self._is_read_only = True
                 return self._taken(wait)
@@ -173,7 +175,7 @@ class HomeLock:
             try:
                 return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | _FLAGS, 0o600)
             except OSError as error:
-                if not self._may_be_read_only or error.errno != errno.EROFS:
+                if not self._may_be_read_only or error.errno not in (errno.EROFS, errno.EIO):
                     raise
             self._is_read_only = True
         return os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | _FLAGS)

@@ -91,18 +91,19 @@ def test_on_a_read_only_file_system_one_holds_it_who_wants_that_and_it_is_told_w
         assert holder(path) is None
 
 
+@pytest.mark.parametrize("refusal", [errno.EDQUOT, errno.EIO])
 def test_on_a_disk_where_it_can_not_even_be_written_over_one_holds_it_who_wants_that(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch, refusal: int
 ) -> None:
     def refuse(*_: object) -> None:
-        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+        raise OSError(refusal, os.strerror(refusal))
 
     with HomeLock(path, "1"):
         pass
     with monkeypatch.context() as full:
         full.setattr(os, "pwrite", refuse)
         full.setattr(os, "write", refuse)
-        with pytest.raises(LockUnusable, match="quota exceeded"):
+        with pytest.raises(LockUnusable, match=os.strerror(refusal)):
             HomeLock(path, "1").__enter__()
         lock = HomeLock(path, "2", may_be_read_only=True)
         lock.__enter__()
@@ -116,6 +117,25 @@ def test_on_a_disk_where_it_can_not_even_be_written_over_one_holds_it_who_wants_
     assert held
     assert (held.pid, held.version) == (os.getpid(), "2")
     lock.__exit__()
+    assert holder(path) is None
+
+
+def test_on_a_disk_that_answers_an_opening_for_writing_with_errors_one_holds_it_who_wants_that(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = os.open
+
+    def refuse(name: Path, flags: int, *mode: int) -> int:
+        if flags & os.O_RDWR:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return opened(name, flags, *mode)
+
+    with HomeLock(path, "1"):
+        pass
+    with monkeypatch.context() as failing:
+        failing.setattr(os, "open", refuse)
+        with HomeLock(path, "2", may_be_read_only=True), pytest.raises(HomeBusy):
+            HomeLock(path, "3", may_be_read_only=True).__enter__()
     assert holder(path) is None
 
 
