@@ -4,6 +4,7 @@ import asyncio
 
 from pulse_adapters.host.marked_processes import MarkedProcesses, find_bearers
 from pulse_adapters.host.outputs import end_of_output
+from pulse_adapters.host.process_attributes import user_of
 from pulse_adapters.host.spawner import CommandTimedOut, Spawner
 from pulse_adapters.workers.environment import EFFECT_MARK
 from pulse_adapters.workers.proc import start_time_of
@@ -48,8 +49,9 @@ class LocalCommandProber:
 
     async def _run(self, command: CommandRequest) -> CommandAnswer:
         marker, program = f"{command.whose}@{self._owner}", command.argv[0]
+        user = user_of(command.user, command.group)
         if command.whose not in self._cleared:
-            for left in await find_bearers(effect=marker):
+            for left in await find_bearers(effect=marker, user=user):
                 await end_tree(left)
             self._cleared.add(command.whose)
         try:
@@ -59,6 +61,7 @@ class LocalCommandProber:
                 cwd=command.cwd,
                 env=command.env,
                 marker=marker,
+                user=user,
             )
         except CommandTimedOut:
             words = f"{program!r} took longer than {duration_text(command.timeout_us)} and was ended"

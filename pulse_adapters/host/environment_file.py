@@ -17,21 +17,21 @@ LARGEST = 64 << 10
 
 
 async def environment_of(
-    process: ProcessSettings, files: FileThreads, for_daemon: str = ""
+    process: ProcessSettings, files: FileThreads, is_for_command: bool = False
 ) -> Mapping[str, str]:
     """What `env_file` and `env` give the process, the latter first. Raises PulseError if the file can't be read in time.
 
-    for_daemon: which key they are for, of those that run as the daemon though the process has a `user`. By `PATH` or
-    `LD_PRELOAD` whoever may change the file decides what that runs: raises PulseError if that is not only root.
+    is_for_command: whether they are for what runs as the daemon though the process has a `user`. By `PATH` or `LD_PRELOAD`
+    whoever may change the file decides what that runs: raises PulseError if that is not only root.
     """
     if not (path := process.env_file):
         return process.env
 
     def read() -> Mapping[str, str]:
         user = process_user(process.user) if os.geteuid() == 0 else None
-        if for_daemon and user and others_decide(path):
+        if is_for_command and user and others_decide(path):
             raise PulseError(
-                f"`{for_daemon}` runs as root, and others may change env_file {path}, and so what it does; make the "
+                f"`command` runs as root, and others may change env_file {path}, and so what it does; make the "
                 f"file and the folders that it lies in root's, or take it away and give `env`"
             )
         return read_environment_file(path, user)

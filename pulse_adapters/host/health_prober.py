@@ -81,9 +81,10 @@ class LocalHealthProber:
         return HealthAnswer(False, f"{url}: {words}")
 
     async def _exec(self, process: ProcessSettings, found: ProcessId | None) -> HealthAnswer:
-        whose, env = f"probe:{process.name}", await environment_of(process, self._files, for_daemon="exec")
+        whose, env = f"probe:{process.name}", await environment_of(process, self._files)
+        as_who = process.user, process.group
         result = await self._commands.ask(
-            CommandRequest(whose, process.exec, process.timeout, process.cwd, env)
+            CommandRequest(whose, process.exec, process.timeout, process.cwd, env, *as_who)
         )
         return HealthAnswer(result.ok, result.words)
 

@@ -24,6 +24,7 @@ from pulse_adapters.workers.proc import (
     ticks_now,
     uid_of,
 )
+from pulse_adapters.workers.spawn import ProcessUser
 from pulse_core.ports.host import ProcessId
 from pulse_core.ports.loops import finish_despite_cancel
 
@@ -304,20 +305,25 @@ _MARKED = WeakKeyDictionary[asyncio.AbstractEventLoop, MarkedProcesses]()
 
 
 async def find_bearers(
-    *, effect: str = "", which: Callable[[Bearer], bool] = lambda _: True, anybody: bool = False
+    *,
+    effect: str = "",
+    which: Callable[[Bearer], bool] = lambda _: True,
+    anybody: bool = False,
+    user: ProcessUser | None = None,
 ) -> tuple[ProcessId, ...]:
-    """Those of this user that bear the mark of an effect, or of any, and are such: session leaders, then the oldest.
+    """Those of a user, or of this one, that bear the mark of an effect, or of any: session leaders, then the oldest.
 
     Anybody can set it: it is a hint to what the log says. anybody: those of other users, too, as far as this one may read
     their environments. Of a crowd that asks at once, each would read all processes of the machine: one search is for all.
     """
+    uid = user.uid if user else os.getuid()
     marked = _MARKED.setdefault(asyncio.get_running_loop(), MarkedProcesses())
 
     def found() -> list[ProcessId]:
         return [
             one.found
             for one in marked.bearers()
-            if effect in ("", one.effect) and which(one) and (anybody or uid_of(one.found.pid) == os.getuid())
+            if effect in ("", one.effect) and which(one) and (anybody or uid_of(one.found.pid) == uid)
         ]
 
     await marked.finds(lambda: bool(found()), lambda pid, borne: not effect or borne in ("", effect))

@@ -21,6 +21,13 @@ def started_as(process: ProcessSettings) -> tuple[ProcessUser | None, ProcessAtt
     return process_user(process.user), None if given == ProcessAttributes() else given
 
 
+def user_of(name: str, group: str) -> ProcessUser | None:
+    """Whom something runs as that has no more of a process than its user and its group; None: as this one. Raises PulseError
+    as `started_as`."""
+    user, gid = process_user(name), _gid(group)
+    return user._replace(groups=(*user.groups, gid)) if user and gid is not None else user
+
+
 def _gid(name: str) -> int | None:
     if name and (group := find_group(name)) is None:
         raise PulseError(f"there is no group {name!r} on this machine")

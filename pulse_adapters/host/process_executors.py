@@ -271,7 +271,7 @@ class RestartProcess:
         return Result({**new._asdict(), **begun, **begins, **leftovers, **_told(*unlogged)})
 
     async def _run(self, process: ProcessSettings, event: Event) -> Result:
-        env = await environment_of(process, self._files, for_daemon="command")
+        env = await environment_of(process, self._files, is_for_command=True)
         outcome = await self._spawner.run(
             process.command, cwd=process.cwd, env=env, timeout=55.0, marker=event.id,
             log=self._log(process),

@@ -45,8 +45,7 @@ async def doubts_of(processes: Sequence[ProcessSettings]) -> Mapping[str, str]:
             words.append(shared[process.name])
         try:
             started_as(process) if process.start else None
-            as_daemon = "command" if process.command else "exec" if process.exec else ""
-            env = await environment_of(process, FileThreads(), as_daemon)
+            env = await environment_of(process, FileThreads(), is_for_command=bool(process.command))
             await _reach_start(process, {**os.environ, **env})
         except (PulseError, TimeoutError) as error:
             words.append(str(error))

@@ -368,23 +368,26 @@ class Spawner:
         executable: str | None = None,
         log: Path | None = None,
         inherits: bool = True,
+        user: ProcessUser | None = None,
     ) -> Outcome:
         """Run a command to its end; if it overruns or is cancelled, its whole tree is ended first.
 
         The output is captured and cut, or with `log` appended to that file, which a service that the command
-        leaves behind can go on writing to. Processes left behind after a normal end are not ended. inherits: as in `start`.
+        leaves behind can go on writing to. Processes left behind after a normal end are not ended. inherits and user: as in
+        `start`.
         """
         began = time.monotonic()
         sink = FileOutput(await open_log(self._files, log, self.current)) if log else MemoryOutput()
         try:
-            marked = {**(env or {}), **({EFFECT_MARK: marker} if marker else {})}
+            mark = {EFFECT_MARK: marker} if marker else {}
+            marked = {**(user.environment if user else {}), **(env or {}), **mark}
             whole = {**self._inherited, **marked} if inherits else marked
-            program, is_of_others = await self._reach(executable or argv[0], whole, cwd)
+            program, is_of_others = await self._reach(executable or argv[0], whole, cwd, bool(user), user)
             words = argv
             if is_of_others:
                 words = (*EXECUTING_AS, program, *argv) if executable else (*EXECUTING, *argv)
                 program = words[0]
-            found = launch(program, words, whole, sink.target, cwd=cwd)
+            found = launch(program, words, whole, sink.target, cwd=cwd, user=user)
             sink.begin()
             exit_code = await self._wait(found, timeout, marker)
         finally:

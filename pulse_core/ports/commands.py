@@ -11,13 +11,16 @@ NO_VARIABLES: Mapping[str, str] = {}
 
 class CommandRequest(NamedTuple):
     """A command that must exit with 0 within so many microseconds. whose: on whose behalf it is run, as `probe:gateway`:
-    what an earlier one of the same has left is ended first; env: beside the daemon's own."""
+    what an earlier one of the same has left is ended first; env: beside the daemon's own; user: who it runs as, if not as
+    the daemon, and in which further group."""
 
     whose: str
     argv: Sequence[str]
     timeout_us: int
     cwd: str | None = None
     env: Mapping[str, str] = NO_VARIABLES
+    user: str = ""
+    group: str = ""
 
 
 class CommandAnswer(NamedTuple):

@@ -163,13 +163,13 @@ class ProcessSettings(Group):
     )
     user: AccountName = Field(
         "",
-        description="whom `start` runs as, which root's daemon alone can do, and whose processes `pid_file`, `match` and"
-        " `tcp` find; empty: the daemon's own user",
+        description="whom `start` and `exec` run as, which root's daemon alone can do, and whose processes `pid_file`,"
+        " `match` and `tcp` find; empty: the daemon's own user",
         examples=["postgres"],
     )
     group: AccountName = Field(
         "",
-        description="group that `start` runs as, which root's daemon alone can do; empty: that of its user",
+        description="group that `start` and `exec` run as, which root's daemon alone can do; empty: that of its user",
         examples=["www-data"],
     )
     umask: Umask = Field(

@@ -24,6 +24,7 @@ from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.network.prober import ChildProber
 from pulse_adapters.workers.environment import EFFECT_MARK
 from pulse_adapters.workers.proc import is_alive, read_stat, start_time_of
+from pulse_adapters.workers.users import find_user
 from pulse_core.ports.health import HealthAnswer
 from pulse_core.ports.host import ProcessId
 from pulse_core.settings.processes import ProcessSettings
@@ -395,6 +396,27 @@ async def test_what_a_killed_daemon_left_of_a_probe_is_ended_before_the_next_one
         assert is_alive(left)  # until it is executed, it has no environment
     assert (await prober.ask(settings(exec=["true"], timeout="5s"), own_id())).ok
     assert not is_alive(left)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs what belongs to another user")
+async def test_a_command_runs_as_the_user_of_the_process_and_in_its_group(
+    prober: LocalHealthProber, spawner: Spawner, log: Path, tmp_path: Path
+) -> None:
+    """Else whoever may change its `env_file`, or what lies in its `cwd`, would be root."""
+    nobody, mark = find_user("nobody"), {EFFECT_MARK: f"probe:p@{tmp_path}"}
+    assert nobody is not None
+    left = await spawner.start(["sleep", "1000"], output=log, env=mark, user=nobody)
+    while not await find_bearers(effect=mark[EFFECT_MARK], user=nobody):
+        assert is_alive(left)  # until it is executed, it has no environment
+    asked = ["sh", "-c", "echo $(id -u) in $(id -G), $USER at $HOME; exit 1"]
+    answer = await prober.ask(settings(exec=asked, timeout="5s", user="nobody", group="daemon"), own_id())
+    assert re.search(rf": {nobody.uid} in (\d+ )*1( \d+)*, nobody at {nobody.home}$", answer.detail), answer
+    assert not is_alive(left)  # what a killed daemon left of it
+    endless = settings(exec=["sh", "-c", "setsid sleep 1000 & sleep 1000"], timeout="1s", user="nobody")
+    assert (await prober.ask(endless, own_id())).ok is False
+    assert not await find_bearers(effect=mark[EFFECT_MARK], user=nobody)
+    missing = await prober.ask(settings(exec=["true"], user="no-such-user"), own_id())
+    assert missing.ok is None, missing
 
 
 async def test_a_prober_that_ends_takes_its_commands_along(prober: LocalHealthProber, tmp_path: Path) -> None:
