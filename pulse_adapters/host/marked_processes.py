@@ -3,6 +3,7 @@
 import asyncio
 import os
 import threading
+import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -31,6 +32,9 @@ from pulse_core.ports.loops import finish_despite_cancel
 SETTLED = TICKS_PER_SECOND // 4
 """Clock ticks after which a process that shows no environment has none: who is just being executed shows none either."""
 
+SHORT_S, FEW, REST = 0.002, 8, 20
+"""A search is made on the loop if the last one took fewer seconds, with at most so many new processes, and so many times as
+long after it as it took."""
 PAUSES_S = tuple(0.002 * 2**number for number in range(7))
 """Before each further search while somebody is just being executed and shows no mark: on a busy machine that takes long."""
 
@@ -137,6 +141,8 @@ class MarkedProcesses:
         self._begun, self._newest = 0, 0
         """How many searches have begun, and the number of the one whose findings are kept."""
         self._searching, self._numbers = asyncio.Lock(), threading.Lock()
+        self._ended, self._took = 0.0, float("inf")
+        """When the last search was over, and how many seconds it took."""
         self._listeners: list[Callable[[ProcStat, Bearer], None]] = []
 
     @contextmanager
@@ -148,22 +154,29 @@ class MarkedProcesses:
         finally:
             self._listeners = [one for one in self._listeners if one is not listener]
 
-    def search(self) -> None:
+    def search(self, most: int | None = None) -> bool:
         """Look for new processes, perhaps in a thread: what it finds replaces what the last one found when it is over.
 
-        Others may go on at the same time: of one that began later, and was over sooner, nothing is replaced.
+        Others may go on at the same time: of one that began later, and was over sooner, nothing is replaced. most: those
+        that are new, at most; where there are more, nothing is searched. Whether it was.
         """
+        began = time.monotonic()
         with self._numbers:
             number = self._begun = self._begun + 1
         # As of the listing: who dies after that is `lost`, though another search may know it first.
         before = self._read
         listing = {int(one.name): one.inode() for one in os.scandir("/proc") if one.name.isdecimal()}
         listing.pop(os.getpid(), None)
+        if most is not None and len(listing.keys() - before.keys()) > most:
+            return False
         found = self._look(listing, before)
         with self._numbers:
             if number > self._newest:
                 self._newest = number
                 self._read, self.unsure, self.hanging, self.lost = found
+            self._ended = time.monotonic()
+            self._took = self._ended - began
+        return True
 
     def read_also(self, pids: Iterable[int]) -> None:
         """Read these, too, which may have begun after the last search, or be read anew: all is told of them as of others."""
@@ -214,8 +227,12 @@ class MarkedProcesses:
     async def search_beside(self) -> None:
         """A search in a thread that begins after this moment: one for all who wait for it, since they may come in crowds.
 
-        One that fails is nobody's but its caller's: the next who waits makes another.
+        One that fails is nobody's but its caller's: the next who waits makes another. A short one is made at once where the
+        last one was long ago: the loop does much else until a thread is heard.
         """
+        is_alone = not self._searching.locked() and time.monotonic() - self._ended > REST * self._took
+        if is_alone and self._took < SHORT_S and self.search(most=FEW):
+            return
         begun = self._begun
         async with self._searching:
             if self._newest <= begun:

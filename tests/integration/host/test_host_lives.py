@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -600,6 +601,38 @@ async def test_each_process_of_the_machine_is_read_once_for_a_crowd(monkeypatch:
         )
         assert read.count(other.pid) == 1
         other.kill()
+
+
+async def test_a_short_search_is_made_at_once_unless_many_are_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    marked, there = MarkedProcesses(), set[str]()
+
+    def those(path: str) -> list[os.DirEntry[str]]:  # others on this machine begin processes all the time
+        with os.scandir(path) as entries:
+            return [one for one in entries if one.name in there]
+
+    async def is_at_once() -> bool:
+        turns = list[None]()
+        asyncio.get_running_loop().call_soon(turns.append, None)
+        await marked.search_beside()
+        return not turns
+
+    monkeypatch.setattr(marked_processes, "os", SimpleNamespace(**{**vars(os), "scandir": those}))
+    with child_of_test(subprocess.Popen(["sleep", "1000"])) as first:
+        there.add(str(first.pid))
+        assert not await is_at_once()  # nobody knows yet how long one takes
+        async with asyncio.timeout(30):
+            while not await is_at_once():  # the last one took long, or has only just been made
+                await asyncio.sleep(0.05)
+        with monkeypatch.context() as patched:
+            patched.setattr(marked_processes, "REST", float("inf"))
+            assert not await is_at_once()
+        monkeypatch.setattr(marked_processes, "FEW", 0)
+        with child_of_test(subprocess.Popen(["sleep", "1000"])) as second:
+            there.add(str(second.pid))
+            await asyncio.sleep(marked_processes.REST * marked_processes.SHORT_S)
+            assert not await is_at_once()
+            second.kill()
+        first.kill()
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can look as another user")
