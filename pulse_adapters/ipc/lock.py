@@ -221,7 +221,10 @@ def holder(path: Path) -> LockHolder | None:
         try:
             file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | _FLAGS)
         except FileNotFoundError:
-            return _holder_of_folder(path.parent.parent) if path.name == LOCK else None
+            found = _holder_of_folder(path.parent.parent) if path.name == LOCK else None
+            if found and os.path.lexists(path):
+                continue  # it was just being taken, and its words tell more
+            return found
         except OSError as error:
             raise LockUnusable(
                 f"nobody can tell whether a daemon runs here: {path} can't be opened: {error.strerror}"

@@ -101,6 +101,7 @@ def test_a_copy_goes_on_with_what_the_original_has_begun_and_ends_what_that_has_
     third = copy.start().pid_when_up("it")
     copy.eventually(lambda: len(sleepers(HELPED, HELPER)) == 2, "what was left is ended")
     assert not set(left).intersection(sleepers(HELPER))
+    copy.eventually(lambda: are_grouped(sleepers(HELPED, HELPER)), "it is in its group")
     assert copy.stop() == 0
     assert backup.start().pid_when_up("it") == third
     assert len(sleepers(HELPED, HELPER)) == 2

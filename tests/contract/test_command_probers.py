@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.host import marked_processes
 from pulse_adapters.host.command_prober import LocalCommandProber
 from pulse_adapters.host.marked_processes import MarkedProcesses
 from pulse_adapters.host.spawner import Spawner
@@ -79,11 +80,12 @@ async def test_commands_that_end_at_once_are_looked_after_together_and_beside_th
     await asyncio.gather(*map(prober.ask, requests))  # looks for what an earlier one has left, too
     search, searches = MarkedProcesses.search, list[int]()
 
-    def noted(self: MarkedProcesses) -> None:
+    def noted(self: MarkedProcesses, most: int | None = None) -> bool:
         searches.append(threading.get_ident())
-        search(self)
+        return search(self, most)
 
     monkeypatch.setattr(MarkedProcesses, "search", noted)
+    monkeypatch.setattr(marked_processes, "SHORT_S", 0.0)  # a short one alone would be made on the loop
     assert all(answer.ok for answer in await asyncio.gather(*map(prober.ask, requests)))
     assert searches
     assert threading.get_ident() not in searches
@@ -101,11 +103,13 @@ async def test_none_searches_on_since_another_one_has_just_ended(
     search, searches = MarkedProcesses.search, list[int]()
     other = (await spawner.run(["true"], timeout=60)).found
 
-    def noted(self: MarkedProcesses) -> None:
-        search(self)
+    def noted(self: MarkedProcesses, most: int | None = None) -> bool:
+        if not search(self, most):
+            return False
         searches.append(other.pid)
         self.unsure.clear()
         self.lost = {other.pid: "", other.pid + 1: "another's"}
+        return True
 
     monkeypatch.setattr(MarkedProcesses, "search", noted)
     assert (await prober.ask(request)).ok

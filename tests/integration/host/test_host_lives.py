@@ -931,14 +931,16 @@ async def test_a_restart_goes_through_all_recorded_lives_no_more_often_than_they
 
 
 def noted_searches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The threads in which processes are searched from now on, each once for each search."""
+    """The threads in which processes are searched from now on, each once for each search; none is short enough for the
+    loop."""
     search, threads = MarkedProcesses.search, list[int]()
 
-    def noted(self: MarkedProcesses, *more: Any) -> None:
+    def noted(self: MarkedProcesses, most: int | None = None) -> bool:
         threads.append(threading.get_ident())
-        search(self, *more)
+        return search(self, most)
 
     monkeypatch.setattr(MarkedProcesses, "search", noted)
+    monkeypatch.setattr(marked_processes, "SHORT_S", 0.0)
     return threads
 
 

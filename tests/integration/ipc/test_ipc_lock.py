@@ -8,13 +8,16 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from pulse_adapters.git.locks import repository_lock
+from pulse_adapters.ipc import lock
 from pulse_adapters.ipc.lock import HomeLock, LockUnusable, holder, own_pid
 from pulse_core.model.errors import HomeBusy, NoHome
+from pulse_core.model.home_status import LockHolder
 from tests.processes import child_of_test
 from tests.read_only_mount import read_only
 
@@ -225,6 +228,23 @@ def test_many_at_once_hold_it_one_after_another_and_nobody_reads_half(path: Path
     over.set()
     asking.join(30)
     assert (len(most), max(most)) == (80, 1)
+
+
+def test_who_takes_it_at_this_moment_is_told_by_its_words(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = lock._holder_of_folder
+    with ExitStack() as held:
+
+        def taken_first(home: Path) -> LockHolder | None:
+            monkeypatch.undo()
+            held.enter_context(HomeLock(path, "1"))  # when its file was already looked for
+            return asked(home)
+
+        monkeypatch.setattr(lock, "_holder_of_folder", taken_first)
+        found = holder(path)
+        assert found
+        assert (found.pid, found.version) == (os.getpid(), "1")
 
 
 def test_where_there_is_no_home_it_says_so(tmp_path: Path) -> None:
