@@ -108,7 +108,9 @@ class LocalHealthProber:
     async def _tcp(self, process: ProcessSettings, found: ProcessId | None) -> HealthAnswer:
         address = process.tcp or ""
         where = await resolve_addresses(address, self._spawner)
-        if found and (foreign := next((one for one in where if not is_of_this_machine(one)), None)):
+        # Where there is no IPv6, nobody has `::1`, to which `localhost` leads, too.
+        others = (one for one in where if one.host != "::1" and not is_of_this_machine(one))
+        if found and (foreign := next(others, None)):
             raise PulseError(f"its name leads to {foreign.host}, which is no address of this machine")
         answers = await accepts_connections(where, _seconds(process))
         if stranger := await self._stranger(process, found, where, answers):

@@ -100,11 +100,16 @@ async def accepts_connections(where: Sequence[ListeningAddress], timeout: float 
 
 def is_of_this_machine(where: ListeningAddress) -> bool:
     """Whether this machine has the address; only its own ones can be bound."""
-    with socket.socket(where.family, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.bind((where.host, 0))
-        except OSError as error:
-            return error.errno == errno.EADDRINUSE  # every local port is held
+    try:
+        with socket.socket(where.family, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.bind((where.host, 0))
+            except OSError as error:
+                return error.errno == errno.EADDRINUSE  # every local port is held
+    except OSError as error:
+        if error.errno == errno.EAFNOSUPPORT:  # there is no IPv6
+            return False
+        raise
     return True
 
 

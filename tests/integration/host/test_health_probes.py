@@ -40,6 +40,7 @@ from tests.integration.network.network_servers import (
     says,
     stalls,
 )
+from tests.processes import child_of_test
 
 SERVER = """
 import socket, sys, time
@@ -305,6 +306,59 @@ def test_that_no_port_is_left_to_ask_from_says_nothing_about_the_process(tmp_pat
     assert seen.startswith("True ")
     assert words in seen
     assert "ok=False" in refused
+
+
+WITHOUT_IPV6 = """
+import asyncio, ctypes, fcntl, os, socket, struct, sys
+from pathlib import Path
+
+from tests.integration.host.test_health_probes import ask_localhost
+
+if sys.argv[2] == "no addresses":
+    Path("/proc/sys/net/ipv6/conf/all/disable_ipv6").write_text("1")
+with socket.socket() as lo:
+    fcntl.ioctl(lo, 0x8914, struct.pack("16sh14x", b"lo", 1))  # SIOCSIFFLAGS, IFF_UP
+if sys.argv[2] == "no sockets":
+    number = 41 if os.uname().machine == "x86_64" else 198
+    steps = [(0x20, 0, 0, 0), (0x15, 0, 3, number), (0x20, 0, 0, 16), (0x15, 0, 1, socket.AF_INET6)]
+    steps += [(0x06, 0, 0, 0x00050000 + 97), (0x06, 0, 0, 0x7FFF0000)]  # EAFNOSUPPORT, else it is allowed
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
+    program = struct.pack("HxxxxxxP", len(steps), ctypes.addressof(code))
+    assert libc.prctl(22, 2, program) == 0, ctypes.get_errno()  # PR_SET_SECCOMP
+asyncio.run(ask_localhost(sys.argv[1]))
+"""
+
+
+async def ask_localhost(directory: str) -> None:
+    """Print what is said of a server at `localhost`: when it is asked, when it is searched for, and once it is gone."""
+    child, spawner = ChildProber(), Spawner()
+    prober = LocalHealthProber(spawner, child, LocalCommandProber(spawner, directory))
+    table, tcp = LinuxProcessTable(spawner), settings(command=["true"], start=[], tcp="localhost:80")
+    argv = [sys.executable, "-c", SERVER, "80"]
+    with child_of_test(subprocess.Popen(argv, stdout=subprocess.PIPE)) as server:
+        assert server.stdout
+        assert server.stdout.readline()
+        stat = read_stat(server.pid)
+        assert stat
+        print((await prober.ask(tcp, stat.found)).ok)
+        print((await table.look((tcp,), {}))["p"].found == (stat.found,))
+        server.kill()
+    sight = (await table.look((tcp,), {}))["p"]
+    print(sight.busy, sight.answering, sight.found)
+    table.close()
+    await prober.close()
+    child.close()
+    spawner.close()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make a network namespace")
+@pytest.mark.parametrize("how", ["no addresses", "no sockets"])
+def test_what_listens_at_localhost_is_asked_on_a_machine_without_ipv6(tmp_path: Path, how: str) -> None:
+    argv = ["unshare", "--net", sys.executable, "-c", WITHOUT_IPV6, str(tmp_path), how]
+    there = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True)
+    assert there.stdout.splitlines() == ["True", "True", "False False ()"]
 
 
 @pytest.mark.parametrize("kind", ["listening", "full", "gone", "no socket", "long gone"])
