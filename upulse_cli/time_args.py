@@ -62,7 +62,7 @@ def local_moment(text: str, now: datetime) -> datetime | None:
     """
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     if _CLOCK.fullmatch(text):
-        then = datetime.combine(now, clock.fromisoformat(text.zfill(5)))
+        then = datetime.combine(now, clock.fromisoformat(f"0{text}" if text[1] == ":" else text))
         # When summer time ends, an hour comes twice; the clock of `now` tells which of them it is by its fold.
         often = [(then - timedelta(days=day)).replace(fold=fold) for day in (0, 1) for fold in (1, 0)]
         return next(one for one in often if one.timestamp() <= now.timestamp())

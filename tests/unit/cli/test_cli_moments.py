@@ -57,8 +57,8 @@ def test_a_time_without_a_zone_is_local() -> None:
 @pytest.mark.parametrize(
     ("text", "then"),
     [("08:15", "2026-11-24T08:15"), ("8:15", "2026-11-24T08:15"), ("15:20:30", "2026-11-23T15:20:30"),
-     ("today", "2026-11-24"), ("yesterday", "2026-11-23"), ("monday", "2026-11-23"), ("tuesday", "2026-11-17"),
-     ("wednesday", "2026-11-18")],
+     ("8:15:30", "2026-11-24T08:15:30"), ("today", "2026-11-24"), ("yesterday", "2026-11-23"),
+     ("monday", "2026-11-23"), ("tuesday", "2026-11-17"), ("wednesday", "2026-11-18")],
 )  # fmt: skip
 def test_a_word_or_a_time_of_day_is_the_last_one_on_the_local_clock(text: str, then: str) -> None:
     a_tuesday = datetime(2026, 11, 24, 9, 30)
