@@ -33,5 +33,6 @@ def send_trial_notice(home: HomeContext) -> str:
     )
     if reached and one.phase is Phase.ACKED:
         return reached
-    why = told.get("error") or told.get("why") or held or f"no answer within {PATIENCE_S:g} s"
+    only = told.get("result", {}).get("only")
+    why = told.get("error") or told.get("why") or only or held or f"no answer within {PATIENCE_S:g} s"
     raise PulseError(f"{reached}; not at {why}" if reached else f"it arrived nowhere: {why}")

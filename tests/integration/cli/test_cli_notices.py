@@ -76,6 +76,10 @@ def test_a_trial_notice_says_whether_it_arrived(telling: CliHome, box: Postbox) 
     telling.configure('[notify]\nurls = ["env:PULSE_TEST_ONE"]\ngroup = "0s"\n')
     telling.upulse("daemon", "reload")
     assert "Sent: it arrived at env:PULSE_TEST_ONE." in telling.upulse("notify", "test").err
+    telling.configure('[[notify_route]]\nurls = ["env:PULSE_TEST_ONE"]\nmatch = "flapping:*"\n')
+    telling.upulse("daemon", "reload")
+    said = telling.upulse("notify", "test", code=1).err
+    assert "it arrived nowhere: logged: no route takes it" in said
     telling.configure("# no addresses\n")
     telling.upulse("daemon", "reload")
     assert "[notify] has no urls" in telling.upulse("notify", "test", code=1).err
