@@ -100,6 +100,11 @@ def retry_effect(
     """Wish again for what did not work; `force`: also for what did."""
     if one.is_open:
         raise PulseError(f"effect {one.wish.id} is {one.phase.value} still; wait for its end, or cancel it")
+    if "action" not in one.data:
+        raise PulseError(
+            f"what it was to do is not known any more: effect {one.wish.id} is redacted or damaged; "
+            "wish for it anew: upulse effect add"
+        )
     if one.phase.value == "acked" and not force:
         raise PulseError(f"effect {one.wish.id} was done; to do it again all the same, give --force")
     wish = {name: one.data[name] for name in ("action", "key", "params") if name in one.data}

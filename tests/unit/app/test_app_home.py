@@ -52,6 +52,7 @@ from pulse_core.model.kinds import (
     SettingsLoaded,
     SettingsRejected,
 )
+from pulse_core.model.stored_data import REDACTED
 from pulse_core.ports.engine import CannotLoad, Revision
 from pulse_core.ports.engine_repository import EngineRepository
 from pulse_core.settings.settings import Settings
@@ -317,6 +318,13 @@ def test_only_an_open_effect_is_cancelled_and_only_a_settled_one_repeated(scene:
     with pytest.raises(PulseError, match="wait for its end, or cancel it"):
         effects.retry_effect(scene.home, pending)
     assert effects.cancel_effect(scene.home, pending, "no").event["kind"] == "effect-cancel-requested"
+
+
+def test_an_effect_whose_content_was_redacted_is_not_repeated(scene: Scene) -> None:
+    done = effects.effect(scene.home, effect_done(scene))
+    redacted = replace(done, wish=done.wish._replace(data=REDACTED))
+    with pytest.raises(PulseError, match="what it was to do is not known any more"):
+        effects.retry_effect(scene.home, redacted, force=True)
 
 
 def test_nobody_waits_for_an_effect_that_nobody_would_do(scene: Scene) -> None:
