@@ -127,7 +127,7 @@ def past_status(log: EventReader, name: str, state: State) -> GuardedProcessStat
     words = f"last known at {local_text(last.at)}: {was}, {data.get('evidence', '')}"
     life = (data.get("pid"), data.get("started"), last.boot)
     others = [other for other, one in state.processes.of.items() if (one.pid, one.started, one.boot) == life]
-    if was == "up" and others and others[0] != name:
+    if was == "up" and data.get("pid") and others and others[0] != name:  # of a port alone no pid is known
         words = f"{words}; process {data['pid']} is guarded as {others[0]} now"
     return {
         "name": name,

@@ -315,6 +315,15 @@ def test_who_was_renamed_is_told_under_its_old_name_as_alive_with_its_new_one(sc
     assert words.endswith(": up, process 7 is alive; process 7 is guarded as bee now")
 
 
+def test_of_what_only_its_port_was_known_nobody_is_told_to_be_the_same_process(scene: Scene) -> None:
+    up = ProcessUp(pid=None, started=None, evidence="port 80 answers")
+    scene.at(1, SettingsLoaded(digest="1", processes=("a", "b")))
+    scene.at(2, up, "a")
+    scene.at(3, up, "b")
+    scene.at(4, SettingsLoaded(digest="2", processes=("a",)))
+    assert shown(scene, "b")[1].endswith(": up, port 80 answers")
+
+
 GUARDED = Settings.model_validate({"process": [{"name": "web", "start": ["web"]}]})
 
 
