@@ -172,7 +172,7 @@ def _owner(home: HomeLayout) -> int:
 def _named_by_log(log: SqliteEventReader) -> list[tuple[str, ...]]:
     """The places that the log's head was ever written to; the last are those of now."""
     rows = log.events(EventQuery(kinds=("anchor-places",)))
-    return [tuple(map(str, row.spelled()["data"].get("places", ()))) for row in rows]
+    return [tuple(map(str, (row.spelled()["data"] or {}).get("places", ()))) for row in rows]
 
 
 def _named_by_settings(home: HomeLayout) -> Sequence[str]:

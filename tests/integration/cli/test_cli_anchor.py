@@ -234,6 +234,16 @@ def test_a_daemon_records_where_it_anchors_and_settings_that_name_it_no_more_are
     assert any("within the hour: " in one and "put it back into [anchor]" in one for one in told)
 
 
+def test_a_log_whose_places_were_redacted_is_verified_all_the_same(quiet: CliHome) -> None:
+    with (quiet.path / "config.toml").open("a") as config:
+        config.write(f'\n[anchor]\nfile = "{quiet.path.parent / "anchor"}"\n')
+    with running(quiet):
+        pass
+    (one,) = quiet.upulse("events", "--kind", "anchor-places", "--json").lines
+    quiet.upulse("redact", one["id"], "--why", "a name", "--yes")
+    quiet.upulse("verify")
+
+
 def test_rows_that_the_anchor_knows_and_the_log_lacks_are_lost(quiet: CliHome) -> None:
     anchor = head_of(quiet.path)
     anchored(quiet, anchor._replace(head=Head(99, anchor.head.chain)).line())
