@@ -71,7 +71,7 @@ def recorded_effects(home: HomeContext, at: int, first: int, last: int) -> Itera
     with home.events() as log:
         for row in log.events(EventQuery(since_at=at, kinds=(Effect.kind,))):
             try:
-                data = json.loads(row.data)
+                data = json.loads(row.data) or {}  # it may be redacted
             except ValueError:  # its payload is lost
                 continue
             tick, rule = data.get("tick") or 0, data.get("rule")
