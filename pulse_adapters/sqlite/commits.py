@@ -197,10 +197,11 @@ class Commits:
         """Whether the files are gone; saves their rows beside them if they are not saved yet, or what was saved is gone.
 
         Raises LogGone if they were only moved as they are, or hidden: then they are whole where they lie, and may come
-        back. Where those that were gone are back, they are the log again.
+        back. Where those that were gone are back, they are the log again, once what was saved is removed: beside that nobody
+        takes them for it.
         """
-        if self._gone and not self._is_kept and self._is_back():
-            self._files.remove(_saved_name(self._path))
+        is_back = self._gone and not self._is_kept and self._is_back()
+        if is_back and self._files.remove(_saved_name(self._path)):
             LOG.warning("%s is where it was: it is written again", self._path)
             self._gone, self._saved = "", ()
         if not self._gone and (fault := self._files.fault(self.head)):

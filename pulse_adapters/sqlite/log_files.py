@@ -190,10 +190,13 @@ class LogFiles:
             return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
         return ()
 
-    def remove(self, name: str) -> None:
-        """Remove this file from the home's own folder."""
-        with suppress(FileNotFoundError):
+    def remove(self, name: str) -> bool:
+        """Remove this file from the home's own folder; False if that can't be done now."""
+        try:
             os.unlink(name, dir_fd=self._home.fileno())
+        except OSError as error:
+            return isinstance(error, FileNotFoundError)
+        return True
 
     def _is_wal_cut(self, head: Head) -> bool:
         """Whether frames of the -wal are gone: it is shorter, or what was cut away was written over behind a hole."""

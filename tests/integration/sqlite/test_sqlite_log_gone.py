@@ -294,6 +294,27 @@ async def test_a_log_that_is_back_is_written_again_and_what_was_saved_meanwhile_
     assert verify(home.events, home.objects)[:2] == (3, "")
 
 
+async def test_a_log_that_is_back_is_not_written_while_what_was_saved_can_not_be_removed(
+    home: HomeLayout, open_log: Open
+) -> None:
+    elsewhere = home.path / "elsewhere"
+    async with open_log() as log:
+        await log.append(*numbered(1))
+        home.events.rename(elsewhere)
+        with pytest.raises(LogGone, match="its 1 row is saved"):
+            await log.check()
+        home.saved_log.unlink()
+        home.saved_log.mkdir()  # the next start would refuse the log because of it
+        elsewhere.rename(home.events)
+        for ask in (log.check, lambda: log.append(*numbered(2))):
+            with pytest.raises(LogGone):
+                await ask()
+        home.saved_log.rmdir()
+        await log.check()
+        await log.append(*numbered(3))
+    assert verify(home.events, home.objects)[:2] == (2, "")
+
+
 @pytest.mark.parametrize("is_linked", [False, True])
 async def test_nothing_is_saved_in_what_is_laid_over_a_home_whose_log_is_whole(
     tmp_path: Path, open_log: Open, is_linked: bool
