@@ -34,14 +34,14 @@ def add_to_file(path: Path, line: str) -> bool:
     try:
         is_first = not (size := os.fstat(handle).st_size)
         begin = "" if is_first or os.pread(handle, 1, size - 1) == b"\n" else "\n"
-        whole = f"{begin}{line}\n".encode()
+        whole, written = f"{begin}{line}\n".encode(), 0
         try:
-            if os.write(handle, whole) < len(whole):
+            if (written := os.write(handle, whole)) < len(whole):
                 raise PulseError("only a part of the line was written: is there room?")
             os.fsync(handle)
         except (PulseError, OSError):
-            if is_first:
-                with suppress(OSError):
+            with suppress(OSError):
+                if is_first and os.fstat(handle).st_size == written:  # else another home has added a line
                     os.ftruncate(handle, 0)
             raise
         return is_first

@@ -1,5 +1,6 @@
 """Lines that are kept outside of a home: in a file, and in the journal."""
 
+import errno
 import os
 import resource
 import signal
@@ -57,6 +58,22 @@ def test_a_line_of_which_only_a_part_was_written_is_an_error(tmp_path: Path) -> 
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert add_to_file(tmp_path / "anchor", "a line"), "that the file is begun is still to be said"
     assert (tmp_path / "anchor").read_text() == "a line\n"
+
+
+def test_a_first_line_that_fails_takes_no_line_with_it_that_another_home_has_added_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "anchor"
+
+    def fail(handle: int) -> None:
+        with path.open("a") as other:
+            other.write("another's\n")
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="Input/output"):
+        add_to_file(path, "a line")
+    assert "another's\n" in lines_of_file(path)
 
 
 @pytest.mark.parametrize("end", ["sec", "\0" * 9])
