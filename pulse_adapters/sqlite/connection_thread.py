@@ -15,7 +15,9 @@ class ThreadConnection(aiosqlite.Connection):
     """A connection in whose thread more can be done with it than aiosqlite offers."""
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """What this function returns of the connection."""
+        """What this function returns of the connection. Raises sqlite3.ProgrammingError once that is closed."""
+        if self._connection is None:
+            raise sqlite3.ProgrammingError("the connection is closed")
         result: T = await self._execute(lambda: work(self._conn))  # type: ignore[no-untyped-call]  # as it is there
         return result
 

@@ -6,7 +6,7 @@ import mmap
 import re
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -179,7 +179,8 @@ class SqliteEventLog:
             try:
                 writer, self._reader, start = await self._reconnect(True)
             except PulseError as error:
-                _, self._reader, _ = await self._reconnect(False)
+                with suppress(PulseError):  # then nothing can be read either, until the next append
+                    _, self._reader, _ = await self._reconnect(False)
                 raise LogUnavailable(str(error)) from error
             if start.is_read_only:
                 raise LogUnavailable(

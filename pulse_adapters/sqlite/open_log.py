@@ -142,17 +142,20 @@ def _open(path: Path, how: Opening, torn: str) -> tuple[sqlite3.Connection, Star
 
 def open_to_read(path: Path, how: Opening, torn: str = "") -> tuple[sqlite3.Connection, Start]:
     """A connection in the writer's place that can't write, and where the log stands; raises as `open_writer`."""
-    connection = connect_readonly(path)
     try:
-        migrate(connection, path, how.migrations, may_change=False)
-        seq, chain = head_of(connection)
-        check_tail(connection, path, seq)
-        refuse_lost_end(path, seq, last_row_noted(path))
-        host = _own_host(connection, path)
-        return connection, Start(seq, chain, host, torn, is_read_only=True)
-    except BaseException:
-        connection.close()
-        raise
+        connection = connect_readonly(path)
+        try:
+            migrate(connection, path, how.migrations, may_change=False)
+            seq, chain = head_of(connection)
+            check_tail(connection, path, seq)
+            refuse_lost_end(path, seq, last_row_noted(path))
+            host = _own_host(connection, path)
+            return connection, Start(seq, chain, host, torn, is_read_only=True)
+        except BaseException:
+            connection.close()
+            raise
+    except sqlite3.Error as error:
+        raise translate_error(error, path) from error
 
 
 def _own_host(connection: sqlite3.Connection, path: Path) -> str:

@@ -258,6 +258,26 @@ async def test_a_log_is_read_where_nothing_can_be_written_and_written_once_it_ca
     assert verify(home / "events.db", home / "objects").fault == ""
 
 
+async def test_a_log_that_became_writable_and_is_away_is_unavailable_until_it_is_back(
+    tmp_path: Path, open_log: Open
+) -> None:
+    async with open_log() as log:
+        await log.append(Draft(Paused(why="before")))
+    with read_only(tmp_path) as mend:
+        async with open_log() as log:
+            mend()
+            (tmp_path / "events.db").rename(tmp_path / "away")
+            for _ in range(2):
+                with pytest.raises(LogUnavailable):
+                    await log.append(Draft(Resumed()))
+                with pytest.raises(LogUnavailable):
+                    await log.chain_at(1)
+            (tmp_path / "away").rename(tmp_path / "events.db")
+            assert (await log.append(Draft(Resumed())))[0].seq == 2
+            assert await log.chain_at(1)
+    assert verify(tmp_path / "events.db", tmp_path / "objects").fault == ""
+
+
 async def test_a_full_disk_frees_the_reserve_then_refuses_then_goes_on(disk: Path, open_log: Open) -> None:
     reserve = disk / "reserve"
     async with open_log(disk, reserve=reserve) as log:
