@@ -25,6 +25,7 @@ from pulse_adapters.sqlite.vitals_file import (
     TICK_COLUMNS,
     loss,
     open_vitals,
+    readable,
     sample_of,
     sample_row,
     tick_of,
@@ -114,7 +115,7 @@ class SqliteVitals:
 
     async def ticks(self, last: int) -> Sequence[TickRecord]:
         rows = await self._read(f"SELECT {TICK_COLUMNS} FROM tick ORDER BY tick DESC LIMIT ?", last)
-        return [tick_of(row) for row in reversed(rows)]
+        return list(readable(tick_of, reversed(rows)))
 
     async def trim(self, before_at: int, minutes_before: int = 0) -> Trimmed:
         """In small steps, each whole or not at all, between which others get their turn."""
@@ -216,7 +217,8 @@ class SqliteVitals:
                 self.trouble = f"samples can't be written, and are lost: {self._error}"
 
     async def _samples_where(self, where: str, *values: Any) -> list[Sample]:
-        return list(map(sample_of, await self._read(f"SELECT {SAMPLE_COLUMNS} FROM sample {where}", *values)))
+        rows = await self._read(f"SELECT {SAMPLE_COLUMNS} FROM sample {where}", *values)
+        return list(readable(sample_of, rows))
 
     async def _read(self, sql: str, *values: Any) -> list[Any]:
         await self.flush()

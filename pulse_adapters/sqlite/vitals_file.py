@@ -7,9 +7,10 @@ import json
 import logging
 import os
 import sqlite3
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pulse_adapters.sqlite.connect import connect_readonly, make_private, refuse_odd_files
 from pulse_adapters.sqlite.errors import is_disk_full
@@ -22,6 +23,7 @@ from pulse_core.model.tick import LayerOutcome, TickRecord
 from pulse_core.model.vitals import Sample
 
 LOG = logging.getLogger("pulse.daemon")
+T = TypeVar("T")
 _SCHEMA = Path(__file__).parent / "schema" / "vitals.sql"
 _FORMAT = 1
 MEMORY = Path(":memory:")
@@ -134,6 +136,16 @@ def _open(path: Path) -> tuple[VitalsConnection, int]:
         connection.close()
         raise
     return connection, int(last)
+
+
+def readable(make: Callable[[tuple[Any, ...]], T], rows: Iterable[tuple[Any, ...]]) -> Iterator[T]:
+    """What is made of each row; one that was altered on the disk, of which nothing can be made, is left out."""
+    for row in rows:
+        try:
+            made = make(row)
+        except (ValueError, TypeError):
+            continue
+        yield made
 
 
 def sample_row(sample: Sample) -> tuple[Any, ...]:

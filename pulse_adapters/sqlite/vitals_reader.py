@@ -15,6 +15,7 @@ from pulse_adapters.sqlite.vitals_file import (
     SAMPLE_COLUMNS,
     TICK_COLUMNS,
     layers_of,
+    readable,
     sample_of,
     tick_of,
 )
@@ -98,7 +99,7 @@ class SqliteVitalsReader:
     def layers_since(self, at: int) -> Iterator[tuple[int, Sequence[LayerOutcome]]]:
         before = "coalesce((SELECT tick FROM tick WHERE at <= ? ORDER BY tick DESC LIMIT 1), 0)"
         rows = self._rows(f"SELECT took_us, layers FROM tick WHERE tick > {before} ORDER BY tick", at)
-        return ((took_us, layers_of(layers)) for took_us, layers in rows)
+        return readable(lambda row: (row[0], layers_of(row[1])), rows)
 
     def tick(self, number: int) -> TickRecord | None:
         return next(iter(self._ticks("WHERE tick = ?", number)), None)
@@ -108,10 +109,11 @@ class SqliteVitalsReader:
         return int(rows[0][0]) if rows else 0
 
     def _samples(self, sql: str, *values: Any) -> list[Sample]:
-        return [sample_of(row) for row in self._rows(sql, *values)]
+        return list(readable(sample_of, self._rows(sql, *values)))
 
     def _ticks(self, where: str, value: int) -> list[TickRecord]:
-        return [tick_of(row) for row in self._rows(f"SELECT {self._tick_columns} FROM tick {where}", value)]
+        rows = self._rows(f"SELECT {self._tick_columns} FROM tick {where}", value)
+        return list(readable(tick_of, rows))
 
     def _rows(self, sql: str, *values: Any) -> list[Any]:
         try:

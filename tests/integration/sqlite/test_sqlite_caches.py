@@ -21,7 +21,7 @@ from pulse_adapters.workers.home_folder import HomeFolder
 from pulse_core.model.errors import Damaged
 from pulse_core.model.event import Checkpoint, Head
 from pulse_core.model.moment import Moment
-from pulse_core.model.tick import TickRecord
+from pulse_core.model.tick import LayerOutcome, TickRecord
 from tests.integration.sqlite.test_sqlite_rollups import minutes
 
 
@@ -77,6 +77,25 @@ async def test_unusable_vitals_are_begun_anew(tmp_path: Path, damage: bytes | No
         assert ("vitals.db.unusable" in vitals.set_aside) == bool(damage)
         sample = vitals.sample("k", at(1), {})
         assert await vitals.samples([sample.id]) == [sample]
+
+
+async def test_a_row_that_was_altered_on_the_disk_is_left_out(tmp_path: Path) -> None:
+    path, layers = tmp_path / "vitals.db", (LayerOutcome("altered", "passed"),)
+    async with SqliteVitals.open(path) as vitals:
+        good, bad = vitals.sample("k", at(1), {"x": 1}), vitals.sample("l", at(2), {"y": 2})
+        vitals.record(tick(1))
+        vitals.record(replace(tick(2), layers=layers))
+    path.write_bytes(
+        path.read_bytes().replace(b'{"y": 2}', b'{"y": ?}').replace(b'[["altered"', b'?["altered"')
+    )
+    async with SqliteVitals.open(path) as vitals:
+        assert await vitals.samples([good.id, bad.id]) == [good]
+        assert await vitals.ticks(2) == [tick(1)]
+        assert await vitals.ticks(1) == []
+    with SqliteVitalsReader(tmp_path) as reader:
+        assert reader.last_samples() == [good]
+        assert reader.ticks(2) == [tick(1)]
+        assert list(reader.layers_since(0)) == [(20, ())]
 
 
 async def test_what_does_not_fit_is_dropped_oldest_first_and_counted(tmp_path: Path) -> None:
