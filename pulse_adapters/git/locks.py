@@ -28,17 +28,32 @@ def repository_lock(home: Path, wait: float = WAIT_S) -> Iterator[None]:
     """Inside, no other process of Pulse changes the repository, and no killed git's lock is in the way."""
     words = f"another upulse is changing the engine of {home}; wait for it, then try again"
     until = time.monotonic() + wait
+    with _folder_lock(home, wait, words, f"{home} can't be used as a home"):
+        _clear(home, until)
+        yield
+
+
+@contextmanager
+def proposal_lock(home: Path) -> Iterator[None]:
+    """Inside, no other proposal is written into staging or tried; whatever else changes it may do so."""
+    staging = home / "staging"
+    words = f"another proposal is being tried in {staging}; wait for it, then try again"
+    with _folder_lock(staging, WAIT_S, words, f"{staging} can't be opened"):
+        yield
+
+
+@contextmanager
+def _folder_lock(folder: Path, wait: float, taken: str, unusable: str) -> Iterator[None]:
     try:
-        handle = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise PulseError(f"{home} can't be used as a home: {error.strerror}") from error
+        raise PulseError(f"{unusable}: {error.strerror}") from error
     with ExitStack() as stack:
         stack.callback(os.close, handle)
         try:
             stack.enter_context(locked(handle, wait, _PAUSE_S))
         except BlockingIOError:
-            raise PulseError(words) from None
-        _clear(home, until)
+            raise PulseError(taken) from None
         yield
 
 

@@ -181,49 +181,56 @@ def propose_rule(
     """Write a rule and its test into staging, show them to the gates, and take them back if one says no.
 
     author: as `NAME <EMAIL>`; may_promote: whether it comes into force if none does. Raises PulseError if staging has what
-    somebody has not committed. What somebody does there meanwhile stays.
+    somebody has not committed, or another proposal is being tried. What somebody does there meanwhile stays.
     """
+    from pulse_adapters.git.git_command import Git
+    from pulse_adapters.git.locks import proposal_lock, repository_lock
     from pulse_adapters.git.scaffold import WrittenFile, scaffold
+    from pulse_adapters.git.staging import commit_staging
     from pulse_core.app.engine.promote import NotPromoted, Plan, Proposal, promote, try_staging
 
-    engine = workflow_context(home)
+    engine, path = workflow_context(home), home.layout.path
     engine.repository.mend()
-    before = engine.repository.settled_staging()
-    if before.dirty or not before.can_be_committed:
-        raise PulseError("; ".join(before.advice()) or "staging can't be committed to now")
-    plan, written = Plan(f"Propose {name}", author), list[WrittenFile]()
-    try:
-        scaffold(before.path, "rule", name, texts, written.append)
-        if may_promote:
-            commit, gates, answer = promote(engine, plan)
-        else:
-            commit, gates, answer = *try_staging(engine, plan), None
-    except BaseException as error:
-        left = _taken_back(home.layout.path, before, f"{author}\n{plan.message}", written)
-        if isinstance(error, NotPromoted):
-            return Proposal(error.commit, error.gates, False, False, left)
-        if left and isinstance(error, PulseError):
-            words = "somebody has changed meanwhile what was written, which is left"
-            raise PulseError(f"{error}; {words}: {', '.join(left)}") from error
-        raise
+    plan, written, ours = Plan(f"Propose {name}", author), list[WrittenFile](), None
+    with proposal_lock(path):  # two would be in one commit, or one on top of the other
+        before = engine.repository.settled_staging()
+        if before.dirty or not before.can_be_committed:
+            raise PulseError("; ".join(before.advice()) or "staging can't be committed to now")
+        try:
+            with repository_lock(path):  # or a promote would commit half of it as somebody else's
+                scaffold(before.path, "rule", name, texts, written.append)
+                ours = commit_staging(Git(path), plan.message, author)
+            if may_promote:
+                commit, gates, answer = promote(engine, plan)
+            else:
+                commit, gates, answer = *try_staging(engine, plan), None
+        except BaseException as error:
+            left = _taken_back(path, before, ours, written)
+            if isinstance(error, NotPromoted):
+                return Proposal(error.commit, error.gates, False, False, left)
+            if left and isinstance(error, PulseError):
+                words = "somebody has changed or promoted meanwhile what was written, which is left"
+                raise PulseError(f"{error}; {words}: {', '.join(left)}") from error
+            raise
     return Proposal(commit, gates, True, answer is not None)
 
 
 def _taken_back(
-    home: Path, before: "StagingState", ours: str, written: "Sequence[WrittenFile]"
+    home: Path, before: "StagingState", ours: str | None, written: "Sequence[WrittenFile]"
 ) -> Sequence[str]:
     """Take back these files, and the commit with them if it is the last one; those that somebody has changed, which stay.
 
-    ours: the author and the message of that commit. What else it has stays as well, to be committed.
+    ours: that commit, of which nothing is taken back once main holds it. What else it has stays as well, to be committed.
     """
-    from pulse_adapters.git.git_command import STAGING, Git
+    from pulse_adapters.git.git_command import MAIN, STAGING, Git
     from pulse_adapters.git.locks import repository_lock
     from pulse_adapters.git.scaffold import take_back
 
     git, paths = Git(home), [str(one.path.relative_to(before.path)) for one in written]
     with repository_lock(home):
-        said = git("log", "--max-count=1", "--format=%P%n%an <%ae>%n%B", STAGING, at=before.path)
-        if paths and said.strip() == f"{before.commit}\n{ours}":
+        if ours and git.contains(MAIN, ours):
+            return paths
+        if ours and git.commit(STAGING) == ours:
             git("reset", "--quiet", "--soft", before.commit, at=before.path)
             git("reset", "--quiet", before.commit, "--", *paths, at=before.path)
         return [str(path.relative_to(before.path)) for path in take_back(written)]

@@ -74,7 +74,7 @@ class NotPromoted(GateFailed):
 class Proposal(NamedTuple):
     """A commit that somebody proposes, and its gates; whether it stays in staging, and whether it is in force.
 
-    left: files that were written for it and not taken back, since somebody has changed them meanwhile.
+    left: files that were written for it and not taken back, since somebody has changed or promoted them meanwhile.
     """
 
     commit: str

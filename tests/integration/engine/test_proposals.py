@@ -129,3 +129,56 @@ def test_a_commit_that_a_person_makes_while_the_gates_run_stays(
     assert (staging / "rules/theirs.py").read_text() == "a person's\n"
     assert not (staging / "rules/quiet.py").exists()
     assert set(after.dirty) == {"engine.py", "rules/quiet.py", "tests/test_quiet.py"}
+
+
+def test_a_second_proposal_waits_for_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = home_context(Home(new_home(tmp_path / "home", RULE.replace("quiet", "calm")).path))
+    repository = Repository(home.layout.path)
+    before = repository.staging().commit
+    monkeypatch.setattr("pulse_adapters.git.locks.WAIT_S", 0.0)
+    other = RULE.replace("quiet", "other"), TEST.replace("quiet", "other")
+
+    def beside_another(*values: Any) -> Iterator[GateResult]:
+        with pytest.raises(PulseError, match="another proposal is being tried"):
+            propose_rule(home, "bob <bob@localhost>", False, "other", other)
+        yield from pass_gates(*values)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pulse_core.app.engine.promote.pass_gates", beside_another)
+        bad = propose_rule(home, ADA, False, "quiet", ("async def quiet(:\n", TEST))
+    assert (bad.in_staging, repository.staging().commit, repository.staging().dirty) == (False, before, ())
+    assert propose_rule(home, "bob <bob@localhost>", False, "other", other).in_staging
+
+
+def test_nothing_is_taken_back_of_what_a_person_has_promoted_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = home_context(Home(new_home(tmp_path / "home", RULE.replace("quiet", "calm")).path))
+    repository = Repository(home.layout.path)
+
+    def beside_a_person(*values: Any) -> Iterator[GateResult]:
+        commit = repository.candidate("Promote", "eve <eve@localhost>")
+        repository.point_main(commit, repository.head())
+        yield from pass_gates(*values)
+
+    monkeypatch.setattr("pulse_core.app.engine.promote.pass_gates", beside_a_person)
+    bad = propose_rule(home, ADA, False, "quiet", ("async def quiet(:\n", TEST))
+    assert bad.left == ["rules/quiet.py", "tests/test_quiet.py", "engine.py"]
+    assert (repository.staging().commit, repository.staging().dirty) == (repository.head(), ())
+
+
+def test_nobody_else_commits_a_proposal_that_waits_for_another_promote(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = home_context(Home(new_home(tmp_path / "home", RULE.replace("quiet", "calm")).path))
+    repository = Repository(home.layout.path)
+    before = repository.staging().commit
+
+    def beside_a_person(*_values: Any) -> None:
+        repository.commit_staging("Add mine", "eve <eve@localhost>")
+        raise PulseError("not done after 30 s")
+
+    monkeypatch.setattr("pulse_core.app.engine.promote.wait_for_answers", beside_a_person)
+    with pytest.raises(PulseError, match=r"not done after 30 s$"):
+        propose_rule(home, ADA, True, "quiet", (RULE, TEST))
+    assert (repository.staging().commit, repository.staging().dirty) == (before, ())
