@@ -300,7 +300,13 @@ class EngineController:
                 await running.end()
             raise
         if running:
-            await self.host_supervisor.switch_to(running, takes_back=isinstance(what, EngineRolledBack))
+            try:
+                await self.host_supervisor.switch_to(running, takes_back=isinstance(what, EngineRolledBack))
+            except BaseException:
+                await (
+                    self.host_supervisor.close()
+                )  # its commit is not in force any more; what is, is begun anew
+                raise
         self.host_supervisor.restarts.ends = 0  # those were of another commit
         self.instead_of, self.set_aside = "", ""
         self._told = (commit, commit) if running else None

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -492,6 +492,29 @@ def test_main_follows_though_git_could_not_move_it_at_first() -> None:
         assert tries == ["first", "second", "second"]
 
     bench.revisions.point_main = failing_once  # type: ignore[method-assign] # as git may
+    bench.tell(story)
+
+
+def test_what_is_in_force_runs_though_its_host_could_not_be_told_what_was_recorded_meanwhile() -> None:
+    bench, failed = Bench(second=(wishes,)), list[str]()
+
+    async def story(world: World) -> None:
+        since = world.log.since
+
+        def failing_once(seq: int, *words: Any, **more: Any) -> AsyncIterator[Sequence[Event]]:
+            if world.events("promote", subject="second") and not (words or more or failed):
+                failed.append("second")
+                raise PulseError("the log can't be read: Input/output error")
+            return since(seq, *words, **more)
+
+        world.log.since = failing_once  # type: ignore[method-assign] # as a disk may
+        await started(world)
+        assert (await promoted(world, "second")).kind == "promote"
+        await asyncio.sleep(10)
+        assert failed == ["second"]
+        assert world.daemon is not None
+        assert (world.daemon.report()["engine"] or NO_HOST)["runs"] == "second"
+
     bench.tell(story)
 
 
