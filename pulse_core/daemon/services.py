@@ -88,18 +88,23 @@ async def watch_repository(
 
     log.listen(on_events)
     asked.set()
-    while True:
-        is_thorough = asked.is_set() or bool(fault) or loop.time() >= read_at + THOROUGH
-        asked.clear()
-        try:
-            fault = await look(commit, is_thorough) if (commit := state().engine.commit) else ""
-            read_at = loop.time() if is_thorough else read_at
-            if fault and state().conditions[ENGINE_MISSING] is None:
-                failed("engine", fault)
-            await settle(log, state(), ENGINE_MISSING, fault, "the engine's repository is there and whole")
-        except (PulseError, OSError) as error:  # the next look tries it again
-            LOG.warning("the engine's repository: %s", error)
-        await wait_within(asked, coalesced(LOOK))
+    try:
+        while True:
+            is_thorough = asked.is_set() or bool(fault) or loop.time() >= read_at + THOROUGH
+            asked.clear()
+            try:
+                fault = await look(commit, is_thorough) if (commit := state().engine.commit) else ""
+                read_at = loop.time() if is_thorough else read_at
+                if fault and state().conditions[ENGINE_MISSING] is None:
+                    failed("engine", fault)
+                await settle(
+                    log, state(), ENGINE_MISSING, fault, "the engine's repository is there and whole"
+                )
+            except (PulseError, OSError) as error:  # the next look tries it again
+                LOG.warning("the engine's repository: %s", error)
+            await wait_within(asked, coalesced(LOOK))
+    finally:
+        log.unlisten(on_events)
 
 
 async def settle(log: EventLog, state: State, condition: str, fault: str, over: str) -> None:

@@ -159,3 +159,21 @@ def test_a_repository_is_read_whole_at_a_reload_and_now_and_then() -> None:
     _, said = lived(25, work)
     assert looks == [True, True, True]  # tried again after one that failed, and at the reload
     assert said == ["engine: git fsck: missing blob"]
+
+
+def test_one_who_watches_the_repository_is_told_no_more_once_that_has_ended() -> None:
+    told = list[int]()
+
+    async def look(commit: str, thorough: bool) -> str:
+        raise ValueError("what nobody thought of")
+
+    async def work(log: MemoryLog, view: View, said: list[str]) -> None:
+        await log.append(Draft(EnginePromoted(previous="", watch_us=1), subject="abc"))
+        for _ in range(3):  # as a loop that is begun again
+            with pytest.raises(ValueError, match="what nobody thought of"):
+                await watch_repository(log, view, look, lambda *words: None)
+            told.append(len(vars(log)["_listeners"]))
+        await asyncio.sleep(60)
+
+    lived(25, work)
+    assert told == [1, 1, 1]  # the view
