@@ -30,7 +30,7 @@ def shown(found: ReplayComparison) -> RenderableType:
     ]
     parts += differences(
         [
-            (one.only == "new", f"{one.wish.at[:19].replace('T', ' ')}  {_wish(one.wish._asdict())}")
+            (one.only == "new", f"{local(one.wish.at, date=True, named=True)}  {_wish(one.wish._asdict())}")
             for one in found.differences
         ]
     )

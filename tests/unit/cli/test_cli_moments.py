@@ -6,7 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 import typer
+from rich.console import Console
 
+from pulse_core.app.engine.effect_diff import EffectDifference, WishedEffect
+from pulse_core.app.engine.replay import Replay, ReplayComparison
+from pulse_core.ports.engine import Revision
 from pulse_core.ports.readers import EventQuery
 from upulse_cli.time_args import (
     WEEKDAYS,
@@ -20,6 +24,7 @@ from upulse_cli.time_args import (
     yesterday_note,
     zone,
 )
+from upulse_cli.views.replay import shown
 
 
 def test_a_number_means_after_that_row() -> None:
@@ -85,6 +90,24 @@ def test_a_time_of_day_that_came_twice_is_the_last_one(
         then = local_moment(text, now)
         assert then is not None
         assert now.timestamp() - then.timestamp() == minutes * 60
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_the_differences_of_a_replay_are_told_on_the_local_clock_with_its_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TZ", "XYZ-1")
+    time.tzset()
+    try:
+        wish = WishedEffect("my:key", 3, "2026-01-31T23:15:00.000000Z", "mine", "note", "it is late")
+        new, old = Replay(Revision("new", "")), Replay(Revision("old", ""))
+        found = ReplayComparison(new, old, [EffectDifference("new", wish)], ())
+        console = Console(width=200)
+        with console.capture() as captured:
+            console.print(shown(found))
+        assert "+ 2026-02-01 00:15:00 XYZ  my:key  mine" in captured.get()
     finally:
         monkeypatch.undo()
         time.tzset()
