@@ -1,5 +1,6 @@
 """`--json` of commands that change a task, a project or an agent: what each of these is afterwards."""
 
+import asyncio
 import io
 import re
 from collections.abc import Mapping
@@ -8,6 +9,11 @@ from typing import Any
 
 import pytest
 
+from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.objects.files import FileObjects
+from pulse_adapters.sqlite.events import SqliteEventLog
+from pulse_core.agents.events import AgentRunPaused
+from pulse_core.model.event import Draft, Event
 from tests.integration.cli.cli_home import CliHome
 from tests.long_form import sampled
 from upulse_cli.capabilities.agents.commands import agents
@@ -69,6 +75,21 @@ def test_a_change_is_told_as_json(
         assert {**shown, "lease_left_s": 0} == {**said, **story}
     board = home.upulse("board", "app", "--json").json
     assert task in {one["id"] for some in board[0]["columns"].values() for one in some}
+
+
+def test_a_task_is_shown_whose_run_was_held_for_what_is_redacted(home: CliHome) -> None:
+    task = home.upulse("task", "add", "app", "Mend it").out.strip()
+
+    async def hold() -> Event:
+        objects, clock = FileObjects(home.path / "objects"), SystemClock()
+        async with SqliteEventLog.open(home.path / "events.db", clock=clock, objects=objects) as log:
+            (held,) = await log.append(Draft(AgentRunPaused(run="run_0000000000", why="a secret"), task))
+            return held
+
+    held = asyncio.run(hold())
+    assert home.upulse("task", "show", task, "--json").json["held"] == "a secret"
+    home.upulse("redact", held.id, "--why", "a secret", "--yes")
+    assert home.upulse("task", "show", task, "--json").json["held"] == "(redacted)"
 
 
 def test_a_task_is_closed_with_its_parts_and_theirs(home: CliHome) -> None:

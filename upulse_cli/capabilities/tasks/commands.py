@@ -117,8 +117,9 @@ def show(task: Task, as_json: AsJson = False, home: HomeDir = None) -> None:
     one = find_task(known, task)
     events = [event for event in events_about(where, one.id) if event["kind"] != "task-heartbeat"]
     paused = [event for event in events if event["kind"] in ("agent-run-paused", "agent-run-ended")]
-    is_held = paused and paused[-1]["kind"] == "agent-run-paused" and not paused[-1]["data"].get("over")
-    said = {**task_json(one, now), "held": paused[-1]["data"]["why"] if is_held else None, "events": events}
+    last = (paused[-1]["data"] or {"why": "(redacted)"}) if paused else {}
+    is_held = paused and paused[-1]["kind"] == "agent-run-paused" and not last.get("over")
+    said = {**task_json(one, now), "held": last.get("why") if is_held else None, "events": events}
     put_or_draw(said, as_json, "capabilities.tasks.views.task_page")
 
 
