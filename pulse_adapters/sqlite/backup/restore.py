@@ -36,7 +36,7 @@ from pulse_adapters.sqlite.backup.saved_log import holds_rows
 from pulse_adapters.sqlite.backup.swap import ADDED, anything_in, link_or_copy
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.connect import connect_readonly, is_orphaned_wal, refuse_damage
-from pulse_adapters.sqlite.errors import translate_error
+from pulse_adapters.sqlite.errors import is_of_values, translate_error
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.wal import last_rowid
 from pulse_adapters.workers.database_files import files_of, left_beside_link, names_beside
@@ -174,12 +174,10 @@ class HomeRestore:
         was_there = os.path.lexists(self.home.vitals)
         if not is_usable(self.home.vitals) and "vitals.db" in self.manifest.files:
             self._copy("vitals.db")
-            # The next samples get ids that none had before: an id in the log must not come to mean another sample.
-            now = self.clock.now()
-            with closing(sqlite3.connect(self.staging / "vitals.db")) as connection:
-                connection.execute("INSERT INTO sample VALUES (?, 'restored', ?, ?, ?, '{}')", (now.at, *now))
-                connection.commit()
-            if was_there:
+            if not self._begin_samples(self.staging / "vitals.db"):
+                (self.staging / "vitals.db").unlink()
+                self.notes.append("the backup's vitals.db can't be used, and is left out")
+            elif was_there:
                 self.notes.append("vitals.db could not be used and is the backup's now")
         for name in ADDED:
             if not os.path.lexists(self.home.path / name):
@@ -195,6 +193,22 @@ class HomeRestore:
             for log in self.home.shadow_logs:
                 if log.name in self.manifest.files:
                     self._copy(log.name)
+
+    def _begin_samples(self, vitals: Path) -> bool:
+        """Have the next samples get ids that none had before: an id in the log must not come to mean another sample.
+
+        False if that file can't be used.
+        """
+        now = self.clock.now()
+        try:
+            with closing(sqlite3.connect(vitals)) as connection:
+                connection.execute("INSERT INTO sample VALUES (?, 'restored', ?, ?, ?, '{}')", (now.at, *now))
+                connection.commit()
+        except sqlite3.Error as error:
+            if not is_of_values(error):
+                raise
+            return False
+        return True
 
     def _copy(self, name: str) -> None:
         fact, target = self.manifest.files[name], f"{self.staging.name}/{name}"

@@ -5,8 +5,9 @@ import hashlib
 import json
 import os
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,21 @@ def test_rows_after_the_backup_are_kept_if_that_is_wanted(
     assert (restored.rows, restored.salvaged, restored.lost) == (1, int(keep_tail), int(not keep_tail))
     assert earlier is None
     assert scene.rows() == rows
+
+
+@pytest.mark.parametrize("schema", ["", "CREATE TABLE sample (id)"])
+def test_vitals_of_a_backup_that_can_not_be_used_are_left_out(scene: BackupScene, schema: str) -> None:
+    scene.write("one")
+    with closing(sqlite3.connect(scene.home.vitals)) as vitals:
+        vitals.executescript(schema)
+    scene.home.vitals.touch()  # as on a full disk, where a daemon keeps its samples in memory
+    scene.backups.make(scene.place("backup"), silent)
+    shutil.rmtree(scene.home.path)
+    scene.home.create()
+    restored, _ = scene.backups.restore(scene.place("backup"), True, nothing, silent)
+    assert restored.notes == ("the backup's vitals.db can't be used, and is left out",)
+    assert scene.rows() == ["one"]
+    assert not scene.home.vitals.exists()
 
 
 def test_what_the_end_of_a_shadow_says_is_among_the_notes(scene: BackupScene) -> None:
