@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pulse_adapters.config.home import expand_path
+from pulse_adapters.workers.file_systems import mount_point
 from pulse_adapters.workers.users import find_group, find_user, group_names, user_names
 from pulse_core.composition import Settings
 from pulse_core.model.errors import PulseError, hint
@@ -59,8 +60,8 @@ def with_disk_of(home: str, data: dict[str, Any]) -> dict[str, Any]:
 
 def mount_points() -> set[str]:
     """Where file systems are mounted."""
-    with open("/proc/self/mounts", "rb") as table:  # blanks in a mount point are written as octal
-        return {os.fsdecode(line.split(b" ", 2)[1].replace(b"\\040", b" ")) for line in table}
+    with open("/proc/self/mounts", "rb") as table:
+        return {mount_point(line.split(b" ", 2)[1]) for line in table}
 
 
 def _paths(bounds: list[dict[str, Any]]) -> list[str]:

@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from pulse_adapters.host.spawner import CommandTimedOut, Spawner
+from pulse_adapters.workers.file_systems import mount_point
 from pulse_adapters.workers.proc import is_alive
 from pulse_core.model.errors import PulseError
 from pulse_core.model.json_types import Json
@@ -73,8 +74,7 @@ def is_local(path: str) -> bool:
     """Whether a path, links followed, stays on local file systems, by the mount table of this moment."""
     with open("/proc/self/mounts", "rb") as table:
         fields = [line.split(b" ", 3) for line in table]
-    # Blanks in a mount point are written as octal.
-    types = {os.fsdecode(field[1].replace(b"\\040", b" ")): field[2].decode() for field in fields}
+    types = {mount_point(field[1]): field[2].decode() for field in fields}
     return _stays_local(path, types)
 
 

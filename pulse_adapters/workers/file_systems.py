@@ -1,6 +1,7 @@
 """Which file systems may never answer, and what one is asked by who can't wait for that."""
 
 import os
+import re
 import select
 import signal
 from collections.abc import Callable
@@ -19,6 +20,7 @@ _LOCAL = frozenset(
 """Kinds of file systems that the kernel answers for by itself, from a disk of this machine or from memory."""
 _KERNELS_OWN = (b"/proc/", b"/sys/", b"/dev/")
 """Where systemd has an `autofs`, and the kernel its control files: no program lies there."""
+_OCTAL = re.compile(rb"\\([0-3][0-7]{2})")
 _DESCRIPTORS = 1 << 20
 _DEATH_SIGNAL = 1
 
@@ -40,6 +42,11 @@ def has_others(table: str = "/proc/self/mountinfo") -> bool:
             if kind not in _LOCAL and not place.startswith(_KERNELS_OWN):
                 return True
     return False
+
+
+def mount_point(field: bytes) -> str:
+    """A mount point as a mount table of the kernel writes it: blanks, line breaks, backslashes and # as octal."""
+    return os.fsdecode(_OCTAL.sub(lambda found: bytes([int(found[1], 8)]), field))
 
 
 def answer_in_time(about: str, question: Callable[[], Answer], patience_s: float = PATIENCE_S) -> Answer:

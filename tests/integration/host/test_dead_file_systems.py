@@ -14,8 +14,10 @@ from typing import Any, NoReturn
 
 import pytest
 
+from pulse_adapters.config.settings_check import mount_points
 from pulse_adapters.host import settings_doubts
 from pulse_adapters.host import spawner as spawner_module
+from pulse_adapters.host.disks import is_local
 from pulse_adapters.host.pid_files import PidFiles
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.settings_doubts import doubts_of
@@ -176,6 +178,14 @@ def test_threads_are_for_machines_with_file_systems_that_others_answer_for(
     )
     table.write_text("\n".join(lines) + "\n")
     assert has_others(str(table)) is others
+
+
+@pytest.mark.parametrize("name", ["a b", "a\tb", "a\nb", "a\\b", "a\\040b", "a#b"])
+def test_what_is_mounted_at_an_odd_name_is_known_to_be_of_others(tmp_path: Path, name: str) -> None:
+    (place := tmp_path / name).mkdir()
+    with dead(place):
+        assert not is_local(str(place))
+        assert str(place) in mount_points()
 
 
 def test_interpreters_that_never_end_are_looked_at_a_few_times(tmp_path: Path) -> None:
