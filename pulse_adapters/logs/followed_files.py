@@ -208,7 +208,11 @@ class FollowedFiles:
         for trail in self.trails.values():
             for followed in trail.files:
                 self.watches.follow(followed, trail)
-                status = os.fstat(followed.file)
+                try:
+                    status = os.fstat(followed.file)
+                except OSError:  # to read it says what is wrong with it
+                    self.dirty[trail.name] = trail
+                    continue
                 if status.st_size != followed.offset or not status.st_nlink or followed.copy:
                     self.dirty[trail.name] = trail
 
@@ -228,7 +232,11 @@ class FollowedFiles:
 
     def behind(self) -> int:
         """Bytes that are not read yet."""
-        return sum(followed.unread() for trail in self.trails.values() for followed in trail.files)
+        behind = 0
+        for followed in (one for trail in self.trails.values() for one in trail.files):
+            with suppress(OSError):  # nobody knows how long it is
+                behind += followed.unread()
+        return behind
 
 
 def last_looked_at(place: Mapping[str, Any]) -> int:

@@ -145,6 +145,8 @@ class RotatedFiles:
             self._taken = followed
             try:
                 block = followed.read()
+                is_over = not block and self._is_over(followed, now, visible)
+                is_deleted = is_over and followed.is_deleted()
             except OSError as error:
                 self._drop(followed)
                 raise Unreadable(self.path, followed.identity, error) from error
@@ -156,15 +158,15 @@ class RotatedFiles:
                 followed.stand_at(0)
                 self.total += 1
                 return self.take(now, visible)
-            if not block and self._is_over(followed, now, visible):
+            if is_over:
                 # With `renamecopy` of logrotate: else the copy would pass for news, since nobody knows its original.
-                if followed.is_deleted() and (copy := self.copy_of(followed.mark(), new=True)):
+                if is_deleted and (copy := self.copy_of(followed.mark(), new=True)):
                     copy.copy = True
                     self.add(copy, before=followed)
                     self._drop(followed)
                     return self.take(now, visible)
                 block = followed.last_words()
-                if not followed.is_deleted():  # the number of a deleted one is soon another file's
+                if not is_deleted:  # the number of a deleted one is soon another file's
                     self.past = [*self.past, followed.mark()][-PAST:]
                 self._drop(followed)
             if block:

@@ -67,6 +67,39 @@ async def test_a_file_that_cannot_be_read_is_told_of_and_the_others_are_read_on(
         assert ear.pid == pid
 
 
+GONE = """
+import subprocess, sys
+from pathlib import Path
+
+from pulse_adapters.logs.followed_files import FollowedFiles
+
+def device(*how):
+    return subprocess.run(["ip", "link", *how], capture_output=True, timeout=60).returncode == 0
+
+if not any(device("add", "gone", "type", kind) for kind in ("bridge", "dummy", "veth")):
+    sys.exit("no device")
+log, told = Path(sys.argv[1]), []
+log.symlink_to("/proc/sys/net/ipv4/conf/gone/forwarding")
+files = FollowedFiles({0: str(log)}, (), {}, lambda *words: told.append(words))
+assert device("del", "gone")
+files.look()
+print(files.behind(), [files.take(trail, 0.0) for trail in tuple(files.dirty.values())])
+print(*told)
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make a network namespace")
+def test_a_file_of_which_nothing_is_known_any_more_is_told_of_and_ends_nothing(log: Path) -> None:
+    """The setting of a device that is gone stands for a file whose server has forgotten it, or ended: each call fails."""
+    argv = ["unshare", "--net", sys.executable, "-c", GONE, str(log)]
+    there = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    if there.stderr == "no device\n":
+        pytest.skip("no device can be made here")
+    seen, told = there.stdout.splitlines()
+    assert seen == "0 [b'']"
+    assert "it can't be read: No such file or directory" in told
+
+
 @pytest.mark.parametrize("name", ["app.log.1", "app-20260131.log"])
 async def test_a_rotated_file_that_cannot_be_read_does_not_end_the_reader(log: Path, name: str) -> None:
     """Of an attribute of a device that has none the kernel says 4,096 bytes, and each read of it fails."""
