@@ -148,6 +148,8 @@ class RotatedFiles:
                 is_over = not block and self._is_over(followed, now, visible)
                 is_deleted = is_over and followed.is_deleted()
             except OSError as error:
+                if followed.offset:  # so that no line comes twice, once it can be read
+                    self.past = [*self.past, followed.mark()][-PAST:]
                 self._drop(followed)
                 raise Unreadable(self.path, followed.identity, error) from error
             except FileRewritten:

@@ -1,5 +1,6 @@
 """Every way of rotation, with the reader alive or down: each line once, as long as it can be found."""
 
+import os
 import random
 import time
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.logs import followed_files
 from tests.integration.logs.logs_scene import Following, copytruncate, delete, numbered, rename, write
 from tests.long_form import sample
 
@@ -119,6 +121,23 @@ def test_what_is_rotated_twice_between_two_looks_is_read(log: Path, names: str) 
     write(log, "four")
     assert following.drain() == ["two", "three", "four"]
     following.close()
+
+
+def test_what_could_not_be_read_for_a_while_is_read_on_where_it_was(
+    log: Path, following: Following, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind the descriptor is the memory of a process: each read of it fails, as of a disk or server that is gone."""
+    monkeypatch.setattr(followed_files, "UNREADABLE", 0.0)
+    write(log, "one", "two")
+    assert following.drain() == ["one", "two"]
+    (followed,) = following.files.trails[str(log)].files
+    memory = os.open("/proc/self/mem", os.O_RDONLY)
+    os.dup2(memory, followed.file)
+    os.close(memory)
+    write(log, "three")
+    assert following.drain() == []
+    assert "it can't be read: Input/output error" in following.told[0][1]
+    assert following.drain() == ["three"]
 
 
 def test_a_deleted_file_is_read_to_its_end_and_let_go(log: Path, following: Following) -> None:
