@@ -216,7 +216,10 @@ class StoreChecks:
         if (last := self.newest("log-verified")) is None:
             words = "the daemon has not read the whole log yet"
             yield Finding(name, WARN, words, "it does, soon after each start")
-        elif fault := (data := json.loads(last.data)).get("fault"):
+        elif not (data := json.loads(last.data)):
+            words = f"{self.spell(last.at, False)}: what it found was redacted"
+            yield Finding(name, WARN, words, "the daemon reads it again soon after each start")
+        elif fault := data.get("fault"):
             begun = any(map(self.newest, NEW_BEGINNINGS))  # what was accepted is found again each time
             words = f"{self.spell(last.at, False)}: {fault}"
             yield Finding(name, WARN if begun else FAIL, words, "" if begun else DAMAGE_REMEDY)

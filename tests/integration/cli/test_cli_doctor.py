@@ -27,8 +27,8 @@ from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.workers.spawn_in_group import can_spawn_in_group
 from pulse_core.app.doctor import DaemonChecks
-from pulse_core.model.event import Checkpoint, Draft
-from pulse_core.model.kinds import DaemonStarted
+from pulse_core.model.event import Checkpoint, Draft, Event
+from pulse_core.model.kinds import DaemonStarted, LogVerified
 from pulse_core.model.moment import Moment
 from tests.campaign.broken_off import mortal, steps
 from tests.integration.cli.cli_home import ALLOW, CliHome
@@ -419,6 +419,23 @@ def test_a_clock_that_was_set_is_known_from_the_log(tmp_path: Path) -> None:
     )
     asyncio.run(started(SystemClock()))
     assert HostChecks(home, DaemonChecks(home_context(home)).last_start).shift_of_clock() == 0
+
+
+def test_a_last_check_that_was_redacted_is_told_as_that(quiet: CliHome) -> None:
+    async def checked() -> Event:
+        objects = FileObjects(quiet.path / "objects")
+        async with SqliteEventLog.open(quiet.path / "events.db", clock=SystemClock(), objects=objects) as log:
+            (event,) = await log.append(Draft(LogVerified(rows=1, took_ms=1, fault="row 1: a secret")))
+            return event
+
+    quiet.upulse("redact", asyncio.run(checked()).id, "--why", "a secret", "--yes")
+    (told,) = (
+        one
+        for one in quiet.upulse("doctor", "--json", code=None).json["findings"]
+        if one["name"] == "last check"
+    )
+    assert told["level"] == "warn"
+    assert told["words"].endswith(": what it found was redacted")
 
 
 def test_file_systems_are_told_by_the_longest_mount() -> None:
