@@ -6,6 +6,7 @@ import stat
 import tempfile
 import time
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,22 +43,25 @@ def ensure_revision(home: Path, commit: str) -> Revision:
 
 
 def remove_revisions(home: Path, keep: Collection[str], age_s: float = 0.0) -> tuple[str, ...]:
-    """Remove all but these commits and those laid out so lately, and what was left half-way; the commits that went."""
+    """Remove all but these commits and those laid out so lately, and what was left half-way; the commits that went.
+
+    What can't be removed, as it holds what somebody else has put there, stays: it must keep nobody from the next commit.
+    """
     revisions = home / "revisions"
     if not revisions.is_dir():
         return ()
+    gone = list[str]()
     with repository_lock(home):
         for left in revisions.glob(f"{BEGUN}*"):
-            remove(left)
+            remove_tree(left)
         old = time.time() - age_s
-        gone = [
-            one
-            for one in revisions.iterdir()
-            if COMMIT.fullmatch(one.name) and one.name not in keep and one.stat().st_mtime <= old
-        ]
-        for one in gone:
-            remove(one.rename(revisions / f"{BEGUN}{one.name}"))  # first: half of it must not pass for all
-    return tuple(sorted(one.name for one in gone))
+        for one in [*revisions.iterdir()]:
+            if COMMIT.fullmatch(one.name) and one.name not in keep and one.lstat().st_mtime <= old:
+                with suppress(OSError):
+                    # Renamed first: half of it must not pass for all. What lies there already can't be removed either.
+                    remove(one.rename(revisions / f"{BEGUN}{one.name}"))
+                    gone.append(one.name)
+    return tuple(sorted(gone))
 
 
 def remove(folder: Path) -> None:

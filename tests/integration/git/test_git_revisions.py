@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.git import worker
 from pulse_adapters.git.errors import GitFailed, UnsafeTree
 from pulse_adapters.git.git_files import revision_folder
 from pulse_adapters.git.revisions import remove_revisions
@@ -45,6 +46,22 @@ def test_one_that_was_begun_by_somebody_killed_is_begun_anew(tmp_path: Path) -> 
     assert files(laid_out(repository, commit)) == FILES
     assert remove_revisions(repository.home, {commit}) == ()
     assert [one.name for one in (repository.home / "revisions").iterdir()] == [commit]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_what_cannot_be_removed_keeps_no_other_commit_from_being_laid_out(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    commits = [repository.head(), promoted(repository, "rules/a.py"), promoted(repository, "rules/b.py")]
+    paths = [laid_out(repository, commit) for commit in commits[:2]]
+    for folder in (paths[0], repository.home / "revisions" / ".begun-xyz" / "rules"):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "__pycache__").mkdir()
+        write(folder / "__pycache__" / "a.pyc", "another user's")
+        os.chown(folder / "__pycache__" / "a.pyc", 12_345, 12_345)
+    request = {"home": str(repository.home), "verb": "ensure", "words": [commits[2]]}
+    assert Path(worker.answer(request).path).is_dir()
+    assert remove_revisions(repository.home, {commits[2]}) == (commits[1],)
+    assert Path(worker.answer(request).path).is_dir()
 
 
 @pytest.mark.parametrize(
