@@ -151,7 +151,8 @@ class RotatedFiles:
                 if followed.offset:  # so that no line comes twice, once it can be read
                     self.past = [*self.past, followed.mark()][-PAST:]
                 self._drop(followed)
-                raise Unreadable(self.path, followed.identity, error) from error
+                place = path_of_inode(self.path, followed.identity[1]) or self.path
+                raise Unreadable(place, followed.identity, error) from error
             except FileRewritten:
                 # After a truncation the rest is read from the copy that was made before it, then the new beginning.
                 if copy := self.copy_of(followed.mark()):

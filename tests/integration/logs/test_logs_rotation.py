@@ -131,13 +131,28 @@ def test_what_could_not_be_read_for_a_while_is_read_on_where_it_was(
     write(log, "one", "two")
     assert following.drain() == ["one", "two"]
     (followed,) = following.files.trails[str(log)].files
-    memory = os.open("/proc/self/mem", os.O_RDONLY)
-    os.dup2(memory, followed.file)
-    os.close(memory)
+    break_reads(followed.file)
     write(log, "three")
     assert following.drain() == []
     assert "it can't be read: Input/output error" in following.told[0][1]
     assert following.drain() == ["three"]
+
+
+def break_reads(file: int) -> None:
+    memory = os.open("/proc/self/mem", os.O_RDONLY)
+    os.dup2(memory, file)
+    os.close(memory)
+
+
+def test_of_rotated_files_the_one_that_can_not_be_read_is_named(log: Path, following: Following) -> None:
+    write(log, "one")
+    following.drain()
+    (followed,) = following.files.trails[str(log)].files
+    rename(log)
+    write(log, "two")
+    break_reads(followed.file)
+    following.drain()
+    assert [whose for whose, _ in following.told] == [f"{log}.1"]
 
 
 def test_a_deleted_file_is_read_to_its_end_and_let_go(log: Path, following: Following) -> None:
