@@ -303,9 +303,8 @@ class EngineController:
             try:
                 await self.host_supervisor.switch_to(running, takes_back=isinstance(what, EngineRolledBack))
             except BaseException:
-                await (
-                    self.host_supervisor.close()
-                )  # its commit is not in force any more; what is, is begun anew
+                # Its commit is not in force any more; what is, is begun anew.
+                await self.host_supervisor.close()
                 raise
         self.host_supervisor.restarts.ends = 0  # those were of another commit
         self.instead_of, self.set_aside = "", ""

@@ -169,7 +169,8 @@ class ProcessSettings(Group):
     )
     group: AccountName = Field(
         "",
-        description="group that `start` and `exec` run as, which root's daemon alone can do; empty: that of its user",
+        description="group that `start` runs as, and `exec` where there is a `user`, which root's daemon alone can do;"
+        " empty: that of its user",
         examples=["www-data"],
     )
     umask: Umask = Field(
