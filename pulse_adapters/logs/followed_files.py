@@ -14,7 +14,7 @@ from pulse_adapters.logs.file_discovery import (
     scan,
     unrotated_paths,
 )
-from pulse_adapters.logs.open_file import FollowedFile, Unreadable, open_regular_file
+from pulse_adapters.logs.open_file import FollowedFile, Unreadable, open_regular_file, reason_unread
 from pulse_adapters.logs.rotated_files import Identity, RotatedFiles, stamp, subject_name
 from pulse_adapters.logs.watches import LogWatches, Tell
 
@@ -111,8 +111,8 @@ class FollowedFiles:
             return ""
         followed = open_regular_file(hit.path)
         if followed is None:
-            if os.path.exists(hit.path) and not os.access(hit.path, os.R_OK):
-                self.tell(hit.path, "it may not be read by the user Pulse runs as; give that user the right")
+            if why := reason_unread(hit.path):
+                self.tell(hit.path, why)
             return ""
         paths = map(subject_name, unrotated_paths(hit.path))
         origins = [origin for path in paths if path in self.trails for origin in self.trails[path].files]

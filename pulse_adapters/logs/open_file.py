@@ -1,12 +1,15 @@
 """One open log file: its identity, its read position, and its next whole lines."""
 
+import errno
 import os
+import stat
 import time
 from binascii import crc32
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from pulse_adapters.workers.followed_path import led_to
 from pulse_adapters.workers.plain_file import open_plain
 
 CHUNK = 256 * 1024
@@ -172,10 +175,51 @@ class FollowedFile:
         os.close(self.file)
 
 
+class _LinkOfOther(OSError):
+    """A link of another user leads to what that one may not read."""
+
+
+def _open(path: str) -> int:
+    """The regular file at this path. Raises OSError: _LinkOfOther, too, for by a link whoever may not read a file would
+    have its lines recorded."""
+    with led_to(path) as (there, of_others):
+        file = open_plain(f"/proc/self/fd/{there}", follow=True)
+    try:
+        found = os.fstat(file)
+        for user in of_others.keys() - {found.st_uid}:
+            place = os.readlink(f"/proc/self/fd/{file}")
+            if not (found.st_mode & stat.S_IROTH and _all_may_enter(os.path.dirname(place))):
+                words = f"{of_others[user]!r}, a link of the user {user}, leads to {place}, which that one may not read"
+                raise _LinkOfOther(errno.EACCES, f"{words}; if you mean it, name it itself in `path`")
+    except OSError:
+        os.close(file)
+        raise
+    return file
+
+
+def _all_may_enter(folder: str) -> bool:
+    """Whether every user may enter a folder, given without links, and all that it lies in."""
+    above = os.path.dirname(folder)
+    return bool(os.stat(folder).st_mode & stat.S_IXOTH) and (above == folder or _all_may_enter(above))
+
+
+def reason_unread(path: str) -> str:
+    """Why the file at this path may not be read, and what mends that; empty if that is not so."""
+    try:
+        os.close(_open(path))
+    except _LinkOfOther as error:
+        return str(error.strerror)
+    except PermissionError:
+        return "it may not be read by the user Pulse runs as; give that user the right"
+    except OSError:
+        pass
+    return ""
+
+
 def open_regular_file(path: str) -> FollowedFile | None:
     """Open the regular file at this path, at its beginning; None if there is none that may be read."""
     try:
-        file = open_plain(path, follow=True)
+        file = _open(path)
     except OSError:
         return None
     status = os.fstat(file)

@@ -15,11 +15,10 @@ from functools import partial
 from pathlib import Path
 
 from pulse_adapters.workers.drop_privileges import become_unwaited
+from pulse_adapters.workers.followed_path import led_to
 from pulse_core.model.errors import PulseError
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_STEP = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_MOST_LINKS = 40
 PATIENCE = 10.0
 """Seconds after which what is left of a folder is left: somebody fills it as quickly as it is emptied."""
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -38,38 +37,11 @@ def open_folder(folder: str | Path, within: int | None = None) -> Iterator[int]:
 @contextmanager
 def folder_led_to(path: Path) -> Iterator[int]:
     """A folder's descriptor, reached by no link but root's and this user's own. Raises OSError."""
-    names, links = [*reversed(path.absolute().parts[1:])], 0
-    here = os.open("/", _STEP)
-    try:
-        while names:
-            name = names.pop() or "."
-            if (target := _link_at(name, here)) is None:
-                there = os.open(name, _STEP, dir_fd=here)
-            else:
-                if (links := links + 1) > _MOST_LINKS:
-                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-                names += reversed(target.split("/"))
-                there = os.open("/" if target.startswith("/") else ".", _STEP, dir_fd=here)
-            os.close(here)
-            here = there
-        with open_folder(".", here) as folder:
-            yield folder
-    finally:
-        os.close(here)
-
-
-def _link_at(name: str, within: int) -> str | None:
-    """Where a link of this name leads; None for what is no link. Raises PermissionError if it is another user's."""
-    there = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=within)
-    try:
-        found = os.fstat(there)
-        if not stat.S_ISLNK(found.st_mode):
-            return None
-        if found.st_uid not in (0, os.geteuid()):
+    with led_to(str(path.absolute())) as (there, of_others):
+        for name in of_others.values():
             raise PermissionError(errno.EACCES, f"{name} is a link of another user's", name)
-        return os.readlink("", dir_fd=there)
-    finally:
-        os.close(there)
+        with open_folder(".", there) as folder:
+            yield folder
 
 
 def remove_tree(path: str | Path, within: int | None = None, patience: float = PATIENCE) -> bool:

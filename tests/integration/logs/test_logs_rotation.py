@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.logs import followed_files
+from tests.engine_user import open_folder
 from tests.integration.logs.logs_scene import Following, copytruncate, delete, numbered, rename, write
 from tests.long_form import sample
 
@@ -290,6 +291,33 @@ def test_a_link_that_points_elsewhere_is_followed(log: Path, following: Followin
     log.unlink()
     log.symlink_to(second)
     assert following.drain() == ["two", "three"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a link away")
+@pytest.mark.parametrize("name", ["app.log", "inner/app.log"])
+def test_a_link_of_another_user_leads_to_nothing_that_one_may_not_read(name: str) -> None:
+    """Else whoever may change a folder below the pattern would have lines recorded that only root may read."""
+    with open_folder() as folder:
+        (secret := folder / "secret").mkdir()
+        write(there := secret / "app.log", "of root")
+        (theirs := folder / "theirs").mkdir()
+        link = theirs / name.split("/")[0]
+        link.symlink_to(secret if "/" in name else there)
+        os.chown(link, 65_534, 65_534, follow_symlinks=False)
+        secret.chmod(0o700)
+        said = f"{link.name!r}, a link of the user 65534, leads to {there}, which that one may not read"
+        pattern = theirs / ("*/*.log" if "/" in name else "*.log")
+        for may_read in (False, True):
+            following = Following(pattern, known=True)
+            assert following.drain() == (["of root"] if may_read else [])
+            assert [words.split(";")[0] for _, words in following.told[:1]] == ([] if may_read else [said])
+            following.close()
+            secret.chmod(0o755)  # a log that all may read may lie elsewhere, as that of an earlier release
+        there.chmod(0)
+        os.chown(there, 65_534, 65_534)
+        following = Following(pattern, known=True)
+        assert following.drain() == ["of root"]
+        following.close()
 
 
 def test_the_same_file_under_two_names_is_read_once(log: Path, following: Following) -> None:
