@@ -3,6 +3,7 @@
 import re
 import sys
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from datetime import time as clock
 
@@ -31,6 +32,23 @@ def moment_arg(text: str | None, option: str) -> int | None:
     """UTC microseconds of `10m` ago, `15:20`, `yesterday`, `monday` or a time in ISO 8601, local if it names no zone; None
     for None; else a usage error."""
     return None if text is None else _moment(text, option)
+
+
+def coming_arg(text: str, option: str) -> int:
+    """UTC microseconds of `2h` from now, the next `15:20`, `tomorrow`, the next `monday` or a time in ISO 8601, local if it
+    names no zone; else a usage error. A time that has passed is taken, and said."""
+    now = datetime.now()
+    try:
+        if (span := _SPAN.fullmatch(text)) and not span[2]:
+            return time.time_ns() // 1000 + parse_duration(span[1])
+        then = coming_moment(text.lower(), now) or datetime.fromisoformat(text)
+        at = round(then.astimezone(UTC).timestamp() * US)
+    except (ValueError, OverflowError, OSError) as error:
+        words = f"expected 2h, 15:20, tomorrow, monday, 2026-01-31 or 2026-01-31T08:15, not {text!r}"
+        raise _usage_error(words, option) from error
+    if at < time.time_ns() // 1000:
+        print(f"{option} {text}: that has passed", file=sys.stderr)
+    return at
 
 
 def when_words(text: str) -> str:
@@ -62,15 +80,35 @@ def local_moment(text: str, now: datetime) -> datetime | None:
     """
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     if _CLOCK.fullmatch(text):
-        then = datetime.combine(now, clock.fromisoformat(f"0{text}" if text[1] == ":" else text))
-        # When summer time ends, an hour comes twice; the clock of `now` tells which of them it is by its fold.
-        often = [(then - timedelta(days=day)).replace(fold=fold) for day in (0, 1) for fold in (1, 0)]
-        return next(one for one in often if one.timestamp() <= now.timestamp())
+        often = _times_of_day(text, now, (-1, 0))
+        return next(one for one in reversed(often) if one.timestamp() <= now.timestamp())
     if text in ("today", "yesterday"):
         return midnight - timedelta(days=text == "yesterday")
     if text in WEEKDAYS:
         return midnight - timedelta(days=(now.weekday() - WEEKDAYS.index(text) - 1) % 7 + 1)
     return None
+
+
+def coming_moment(text: str, now: datetime) -> datetime | None:
+    """The next `15:20`, or the beginning of `tomorrow` or of the next `monday` after today, on the clock of `now`.
+
+    None for other words; raises ValueError for a time that no day has.
+    """
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    if _CLOCK.fullmatch(text):
+        return next(one for one in _times_of_day(text, now, (0, 1)) if one.timestamp() > now.timestamp())
+    if text == "tomorrow":
+        return midnight + timedelta(days=1)
+    if text in WEEKDAYS:
+        return midnight + timedelta(days=(WEEKDAYS.index(text) - now.weekday() - 1) % 7 + 1)
+    return None
+
+
+def _times_of_day(text: str, now: datetime, days: Sequence[int]) -> Sequence[datetime]:
+    """This time of so many days after today, in order."""
+    then = datetime.combine(now, clock.fromisoformat(f"0{text}" if text[1] == ":" else text))
+    # When summer time ends, an hour comes twice; the clock of `now` tells which of them it is by its fold.
+    return [(then + timedelta(days=day)).replace(fold=fold) for day in days for fold in (0, 1)]
 
 
 def yesterday_note(text: str, now: datetime) -> str:

@@ -15,6 +15,8 @@ from pulse_core.ports.readers import EventQuery
 from upulse_cli.time_args import (
     WEEKDAYS,
     ago,
+    coming_arg,
+    coming_moment,
     duration_arg,
     local,
     local_moment,
@@ -75,6 +77,35 @@ def test_a_word_or_a_time_of_day_is_the_last_one_on_the_local_clock(text: str, t
 )
 def test_a_time_of_day_that_has_not_come_yet_is_told_to_be_yesterdays(text: str, note: str) -> None:
     assert yesterday_note(text, datetime(2026, 11, 24, 18, 4)) == note
+
+
+@pytest.mark.parametrize(
+    ("text", "then"),
+    [("08:15", "2026-11-25T08:15"), ("15:20:30", "2026-11-24T15:20:30"), ("tomorrow", "2026-11-25"),
+     ("monday", "2026-11-30"), ("tuesday", "2026-12-01"), ("wednesday", "2026-11-25")],
+)  # fmt: skip
+def test_what_is_due_is_due_at_the_next_one(text: str, then: str) -> None:
+    a_tuesday = datetime(2026, 11, 24, 9, 30)
+    assert coming_moment(text, a_tuesday) == datetime.fromisoformat(then)
+
+
+def test_what_is_due_in_a_duration_is_due_so_long_from_now() -> None:
+    before = time.time_ns() // 1000
+    assert 0 <= coming_arg("2h", "--due") - (before + 7_200_000_000) < 60_000_000
+
+
+@pytest.mark.parametrize(("text", "said"), [("2020-01-31", True), ("2999-01-31", False), ("Monday", False)])
+def test_what_is_due_and_has_passed_is_said(
+    text: str, said: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    coming_arg(text, "--due")
+    assert capsys.readouterr().err == (f"--due {text}: that has passed\n" if said else "")
+
+
+@pytest.mark.parametrize("text", ["yesterday", "2h ago", "soon", "25:00"])
+def test_what_is_due_is_told_as_a_time_to_come(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="expected 2h, 15:20, tomorrow"):
+        coming_arg(text, "--due")
 
 
 @pytest.mark.parametrize(

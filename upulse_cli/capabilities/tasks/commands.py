@@ -43,14 +43,14 @@ def add(
     label: Labels = None,
     part_of: Annotated[str | None, typer.Option("--part-of", metavar="TASK", help="Its parent.")] = None,
     after: After = None,
-    due: Annotated[str | None, typer.Option("--due", metavar="TIME", help="In ISO 8601.")] = None,
+    due: Annotated[str | None, typer.Option("--due", metavar="TIME", help="As 2h or 2026-01-31.")] = None,
     home: HomeDir = None,
 ) -> CommandResult:
     """Make a task and print its id."""
     from pulse_core.app.append import append, new_short_id
     from pulse_core.tasks.events import LONGEST_PROMPT
     from pulse_core.tasks.listing import find_task
-    from upulse_cli.time_args import moment_arg
+    from upulse_cli.time_args import coming_arg
 
     where = open_home(home)
     data: dict[str, Any] = {"project": project, "title": title, "priority": priority, "column": column}
@@ -63,7 +63,7 @@ def add(
             data["parent"] = find_task(known, part_of).id
         data["blockers"] = [find_task(known, one).id for one in after or ()]
     if due:
-        data["due"] = moment_arg(due, "--due")
+        data["due"] = coming_arg(due, "--due")
     id_ = new_short_id("task_")
     return task_change(where, id_, id_, append(where, "task-created", id_, data))
 
