@@ -40,6 +40,9 @@ SLOWEST, LATE_US, STOOD_STILL_US = 4, 30 * US_PER_SECOND, 5 * US_PER_SECOND
 """How many intervals may lie between two looks, and how late one is that nobody else can be blamed for."""
 OTHERS_US = 60 * US_PER_SECOND
 """The time between two searches for those that match beside the process that is known."""
+OUTPUTS_S = 0.5
+"""Seconds in which the logs of those that died together are read: each death waits for all of them, and a log that does not
+answer takes its time. Who comes after that is told without what it printed."""
 NUDGING_KINDS = frozenset({EffectAcked.kind, ProcessDied.kind})
 SEARCH_KINDS = NUDGING_KINDS | {SettingsLoaded.kind}
 """After these, and after a death, there may be leftovers at once."""
@@ -151,7 +154,8 @@ class ProcessAlive:
         self._is_whole_due = not look.is_whole or len(processes) < len(look.processes)
         if not (self._is_whole_due or look.proofs or self._looks.dead):  # else a death waits for its answer
             await self._search_leftovers(processes, histories)
-        drafts = [await self._with_output(draft, processes, histories) for draft in drafts]
+        until = asyncio.get_running_loop().time() + OUTPUTS_S
+        drafts = [await self._with_output(draft, processes, histories, until) for draft in drafts]
         self._told = {**self._others_of(look, self._told), **self._data(processes, histories)}
         return Reading(self._told, tuple(drafts))
 
@@ -251,9 +255,11 @@ class ProcessAlive:
         draft: Draft,
         processes: Sequence[ProcessSettings],
         histories: Mapping[str, ProcessHistory],
+        until: float,
     ) -> Draft:
         """A death with the end of what that process printed, if Pulse started it and knows where its output begins; and a
-        process whose start is not recorded with why its output is not in its log."""
+        process whose start is not recorded with why its output is not in its log. until: no log is read later (loop time).
+        """
         died, history = draft.payload, histories[draft.subject]
         start = history.start
         if isinstance(died, ProcessUp) and died.pid and (not start or died.pid != start.pid):
@@ -262,6 +268,8 @@ class ProcessAlive:
         if not isinstance(died, ProcessDied) or start is None or start.logged is None:
             return draft
         if died.pid != start.pid or (history.pid, history.started) != (start.pid, start.started):
+            return draft
+        if asyncio.get_running_loop().time() >= until:
             return draft
         process = next(one for one in processes if one.name == draft.subject)
         printed = await self.table.last_lines(process, ProcessId(start.pid, start.started), start.logged)

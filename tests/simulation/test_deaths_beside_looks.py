@@ -11,6 +11,7 @@ from pulse_core.model.kinds import ProcessStartRequested, ProcessStopRequested
 from pulse_core.model.vitals import Sample
 from pulse_core.ports.host import ProcessId, ProcessObservation
 from pulse_core.settings.processes import ProcessSettings
+from pulse_core.watch.process_alive import OUTPUTS_S
 from tests.simulation.world import World, simulate
 
 SEARCH_S = 4.0
@@ -165,3 +166,34 @@ def test_deaths_without_a_pause_keep_no_look_at_all_from_its_end() -> None:
         assert len(host.looks) >= 3
 
     live(story)
+
+
+LOG_S, CROWD = 0.1, [f"of-crowd-{number}" for number in range(150)]
+
+
+@dataclass
+class SilentLogsHost(MemoryHost):
+    """A machine on which each log takes as long as a death waits for it, as where its file system does not answer."""
+
+    async def last_lines(self, process: ProcessSettings, found: ProcessId, since: int) -> str:
+        await asyncio.sleep(LOG_S)
+        return ""
+
+
+def test_those_that_die_together_wait_for_few_logs_that_do_not_answer() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(200)
+        began = asyncio.get_running_loop().time()
+        for name in CROWD:
+            world.host.kill(name)
+        await asyncio.sleep(2)
+        deaths = [event.mono / 1e6 for event in world.events("process-died") if event.mono / 1e6 >= began]
+        assert len(deaths) == len(CROWD)
+        assert max(deaths) - began < OUTPUTS_S + 2 * LOG_S
+
+    simulate(
+        story,
+        {"process": [{"name": name, "start": [name]} for name in CROWD], "budget": {"actions_per_minute": 0}},
+        host=SilentLogsHost(),
+    )
