@@ -377,7 +377,7 @@ def end_left_over(home: str | os.PathLike[str], seconds: float) -> list[str]:
 
 def own_group() -> ControlGroup:
     """The group that this process is in. Raises NoControlGroups."""
-    with open("/proc/self/cgroup") as told:
+    with open("/proc/self/cgroup", errors="surrogateescape") as told:
         own = next((line[3:].rstrip("\n") for line in told if line.startswith("0::")), None)
     for mount, root in _mounts() if own else ():
         assert own is not None
@@ -405,7 +405,7 @@ def _pid_namespace() -> int:
 
 def _mounts() -> Iterator[tuple[str, str]]:
     """Where control groups are mounted, and the group that is to be seen there."""
-    with open("/proc/self/mountinfo") as told:
+    with open("/proc/self/mountinfo", errors="surrogateescape") as told:  # of any mount, in any bytes
         for line in told:
             fields, _, kind = line.partition(" - ")
             if kind.startswith("cgroup2 "):

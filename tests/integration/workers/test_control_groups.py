@@ -397,6 +397,17 @@ def test_what_a_group_says_of_a_start_in_other_words_names_the_process_and_no_li
     assert group.started() == ("worker", life)
 
 
+@ROOT_ALONE
+def test_groups_are_found_beside_a_mount_whose_name_is_no_text(tmp_path: Path) -> None:
+    group = skip_without_groups()
+    code = "from pulse_adapters.workers.control_group import own_group; print(own_group().path)"
+    odd = os.path.join(os.fsencode(tmp_path), b"caf\xe9")
+    os.mkdir(odd)
+    script = 'mount -t tmpfs -o size=1m none "$1" && shift && exec "$@"'
+    argv = ("unshare", "--mount", "sh", "-c", script, "sh", odd, sys.executable, "-c", code)
+    assert subprocess.run(argv, stdout=subprocess.PIPE, timeout=60).stdout.decode().strip() == group.path
+
+
 def test_a_name_can_not_lead_out_of_the_folder(groups: ControlGroup) -> None:
     assert Path(groups.child("../../x").path).parent == Path(groups.path)
 
