@@ -70,16 +70,18 @@ class Conversation(Generic[T]):
     async def close(self, farewell: float, gentle: float) -> None:
         """End it: it has so many seconds after the last word, and so many after SIGTERM, with all that is in its group."""
         worker = self.worker
-        if farewell and not worker.has_ended:
-            worker.hang_up()
-            await worker.ended(farewell)
-        if gentle and not worker.has_ended:
-            worker.terminate()
-            await worker.ended(gentle)
-        if not worker.has_ended:
-            worker.kill()
-            await worker.ended(PATIENCE_S)
-        worker.dismiss()
+        try:
+            if farewell and not worker.has_ended:
+                worker.hang_up()
+                await worker.ended(farewell)
+            if gentle and not worker.has_ended:
+                worker.terminate()
+                await worker.ended(gentle)
+            if not worker.has_ended:
+                worker.kill()
+                await worker.ended(PATIENCE_S)
+        finally:  # also of who is cancelled meanwhile
+            worker.dismiss()
 
 
 @asynccontextmanager

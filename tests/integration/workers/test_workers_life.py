@@ -289,6 +289,23 @@ async def test_who_calls_it_off_ends_it(before: set[int]) -> None:
     assert not others(before)
 
 
+async def test_who_is_called_off_while_it_waits_for_its_end_ends_it_and_leaves_nothing_open() -> None:
+    await answer("return 1")
+    before = len(os.listdir("/proc/self/fd"))
+    one = await conversation(
+        program("child_side.send({})\ntime.sleep(9876)"), dict, farewell=600.0
+    ).__aenter__()
+    await one.next()
+    closing = asyncio.create_task(one.close(600.0, 0.0))
+    await asyncio.sleep(0)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    assert await one.worker.ended(20.0)
+    await asyncio.sleep(0)
+    assert len(os.listdir("/proc/self/fd")) <= before
+
+
 async def test_one_that_is_ended_gently_may_clear_away(tmp_path: Path) -> None:
     code = f"""
 signal.signal(15, lambda *_: (open({str(tmp_path / "clean")!r}, 'w'), os._exit(0)))
