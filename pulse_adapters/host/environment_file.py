@@ -4,6 +4,7 @@ import io
 import os
 import stat
 from collections.abc import Mapping
+from functools import partial
 
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.plain_file import open_plain, read_plain
@@ -22,25 +23,38 @@ async def environment_of(
     """What `env_file` and `env` give the process, the latter first. Raises PulseError if the file can't be read in time.
 
     is_for_command: whether they are for what runs as the daemon though the process has a `user`. By `PATH` or `LD_PRELOAD`
-    whoever may change the file decides what that runs: raises PulseError if that is not only root.
+    whoever may change the file decides what that runs, and by what lies in its `cwd`, where Python, make and others look for
+    more: raises PulseError if that is not only root.
     """
+    if is_for_command and os.geteuid() == 0 and process_user(process.user):
+        await _demand_none_of_others(process, files)
     if not (path := process.env_file):
         return process.env
 
     def read() -> Mapping[str, str]:
-        user = process_user(process.user) if os.geteuid() == 0 else None
-        if is_for_command and user and others_decide(path):
-            raise PulseError(
-                f"`command` runs as root, and others may change env_file {path}, and so what it does; make the "
-                f"file and the folders that it lies in root's, or take it away and give `env`"
-            )
-        return read_environment_file(path, user)
+        return read_environment_file(path, process_user(process.user) if os.geteuid() == 0 else None)
 
     try:
         of_file = await files.ask(path, read)
     except TimeoutError as error:
         raise PulseError(f"env_file {path}: {error}") from error
     return {**of_file, **process.env}
+
+
+async def _demand_none_of_others(process: ProcessSettings, files: FileThreads) -> None:
+    instead = {"env_file": ("file", "give `env`"), "cwd": ("folder", "let the command enter it")}
+    for key, place in (("env_file", process.env_file), ("cwd", process.cwd)):
+        if not place:
+            continue
+        try:
+            is_of_others = await files.ask(place, partial(others_decide, place))
+        except TimeoutError as error:
+            raise PulseError(f"{key} {place}: {error}") from error
+        if is_of_others:
+            raise PulseError(
+                f"`command` runs as root, and others may change {key} {place}, and so what it does; make the "
+                f"{instead[key][0]} and the folders that it lies in root's, or take it away and {instead[key][1]}"
+            )
 
 
 def read_environment_file(path: str, user: ProcessUser | None = None) -> Mapping[str, str]:

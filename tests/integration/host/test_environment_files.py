@@ -140,25 +140,27 @@ async def test_a_check_of_the_settings_says_that_it_is_missing(tmp_path: Path) -
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root starts what runs as another user")
+@pytest.mark.parametrize("key", ["env_file", "cwd"])
 async def test_a_command_that_runs_as_root_is_given_none_that_the_user_of_the_process_may_have_written(
-    spawner: Spawner, tmp_path: Path
+    spawner: Spawner, tmp_path: Path, key: str
 ) -> None:
-    """By PATH or LD_PRELOAD that one would be root."""
-    told, path = tmp_path / "told", tmp_path / "it.env"
+    """By PATH or LD_PRELOAD that one would be root, and by a module that Python finds where it runs."""
+    told, path, folder = tmp_path / "told", tmp_path / "it.env", tmp_path / "work"
     path.write_text("MINE=yes\n")
-    argv = ["sh", "-c", f'echo "$MINE" >>{told}']
-    chosen = settings(path, user="nobody", command=argv, start=[], match="it")
+    folder.mkdir()
+    argv, place = ["sh", "-c", f'echo "$MINE" >>{told}'], path if key == "env_file" else folder
+    chosen = settings(path, user="nobody", command=argv, start=[], match="it", cwd=str(folder))
     table, known = LinuxProcessTable(spawner, outputs=tmp_path), dict[str, ProcessId]()
     executor = RestartProcess(lambda: chosen, table, lambda: known, Lives(spawner, tmp_path), tmp_path)
     effect, event = wished("restart-process", process="it")
     params = RestartParams.model_validate(effect.params)
-    os.chown(path, 65534, 65534)
-    refused = f"`command` runs as root, and others may change env_file {path}"
+    os.chown(place, 65534, 65534)
+    refused = f"`command` runs as root, and others may change {key} {place}"
     with pytest.raises(PulseError, match=re.escape(refused)):
         await executor.execute(effect, params, event)
     assert refused in (await doubts_of(chosen.process))["it"]
     assert not told.exists()
-    os.chown(path, 0, 65534)
+    os.chown(place, 0, 65534)
     await executor.execute(effect, params, event)
     assert told.read_text() == "yes\n"
     table.close()
