@@ -75,7 +75,7 @@ class RuleHostChild:
             name: UserProjection(name, projection, first + place, self.budget, self.places)
             for place, (name, projection) in enumerate(contents.projections.items())
         }
-        profile = Profile(self.places, lambda words: self.report("determinism", words))
+        profile = Profile(self.places, lambda words: self.report("advice", words))
         self.rules = RuleFold(
             contents.rules, self.budget, self.places, self.report, profile if begin["dev"] else None
         )

@@ -1,4 +1,4 @@
-"""Reports non-deterministic calls while rules run, which would make a replay differ. For staging: it is slow."""
+"""Reports what makes a replay differ, and reads of what nothing has sensed, while rules run. For staging: it is slow."""
 
 import sys
 from collections.abc import Callable
@@ -7,6 +7,8 @@ from typing import Any
 
 from pulse_adapters.rule_host.time_budget import OURS
 from pulse_adapters.workers.source_locations import Places
+from pulse_core.model.vitals import Window
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules import onion
 
 _CALLS = {
@@ -38,11 +40,12 @@ class Profile:
         sys.setprofile(None)
 
     def _called(self, frame: FrameType, event: str, argument: Any) -> None:
-        if event != "c_call" or not (what := _stray(argument)):
-            return
-        if (place := self._place(frame)) and (
-            words := f"{what} makes a replay differ ({place})"
-        ) not in self._told:
+        if event == "return":
+            what = _empty_read(frame, argument)
+        else:
+            stray = _stray(argument) if event == "c_call" else ""
+            what = f"{stray} makes a replay differ" if stray else ""
+        if what and (place := self._place(frame)) and (words := f"{what} ({place})") not in self._told:
             self._told.add(words)
             self._report(words)
 
@@ -53,6 +56,16 @@ class Profile:
                 return place
             frame = frame.f_back
         return ""
+
+
+def _empty_read(frame: FrameType, result: Any) -> str:
+    """That what was read here from samples is not there, in words; empty for any other return."""
+    code, said = frame.f_code, frame.f_locals
+    if code is Snapshot.window.__code__ and type(result) is Window and not result.samples:
+        return f"no sample of {said['key']!r} is there to read"
+    if code is Window.values.__code__ and result == () and said["self"].samples:
+        return f"no sample of {said['self'].samples[-1].key!r} has {said['field']!r}"
+    return ""
 
 
 def _stray(called: Any) -> str:

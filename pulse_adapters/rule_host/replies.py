@@ -26,7 +26,7 @@ from pulse_core.ports.engine import (
 MOST_EFFECTS = 100
 MOST_STATE = 256 * 1024
 """Bytes of a projection's value as JSON."""
-DETERMINISM = "determinism"
+ADVICE = "advice"
 _WORDS = 2_000
 _MOST = Field(max_length=2_000)
 Name = Annotated[str, Field(pattern=ONE_LINE, min_length=1, max_length=200)]
@@ -133,7 +133,7 @@ class LoadReply(NamedTuple):
             raise WorkerFault(f"that it has loaded {taken[0]!r}, which is not its own")
         places = dict.fromkeys(self.rules, "") | dict(zip(self.rules, self.defined, strict=False))
         units = {unit.whose for unit in self.units()} | {f"plugin:{name}" for name in plugins}
-        return LoadedNames(places, frozenset({ENGINE, DETERMINISM, *units}))
+        return LoadedNames(places, frozenset({ENGINE, ADVICE, *units}))
 
     def units(self) -> Iterator[EngineFault]:
         """Whose each unit is, and where it is defined."""

@@ -16,8 +16,8 @@ from pulse_core.model.vitals import Sample
 from pulse_core.ports.engine import EngineFault, FoldResult, LoadedRevision
 from pulse_core.projections.state import Snapshot
 
-DETERMINISM = "determinism"
-"""Whose a fault is that only makes a replay differ."""
+ADVICE = "advice"
+"""Whose a fault is that is no error of a rule: it makes a replay differ, or reads what nothing has sensed."""
 
 
 class RulesLoaded(NamedTuple):
@@ -110,8 +110,8 @@ def tick_report(
             *map(wish, effects),
             *(TriedEffect(one.effect, "withheld", one.why) for one in fold_result.withheld),
         ],
-        [fault for fault in fold_result.faults if fault.whose != DETERMINISM],
-        [fault.message for fault in fold_result.faults if fault.whose == DETERMINISM],
+        [fault for fault in fold_result.faults if fault.whose != ADVICE],
+        [fault.message for fault in fold_result.faults if fault.whose == ADVICE],
         took,
         is_again,
     )

@@ -92,7 +92,7 @@ def test_the_screen_shows_what_is_loaded_what_is_wished_and_what_is_wrong() -> N
 def test_a_wish_is_held_while_everything_is_paused_and_else_it_is_new() -> None:
     curr = at(1)
     paused = replace(curr, state=replace(curr.state, control=replace(curr.state.control, paused=curr.now)))
-    fold_result = FoldResult(Verdict((WISH.effect,)), (LAYER,), (EngineFault("determinism", "time.time"),))
+    fold_result = FoldResult(Verdict((WISH.effect,)), (LAYER,), (EngineFault("advice", "time.time"),))
     found = tick_report(fold_result, paused, paused, 0.1, False)
     assert [(wish.state, wish.why) for wish in found.wishes] == [
         ("held", "kill_switch: paused by : held back 1 effect")

@@ -1,9 +1,10 @@
-"""What would make a replay differ is told with file and line as it happens."""
+"""What would make a replay differ, or reads what nothing has sensed, is told with file and line as it happens."""
 
 from pathlib import Path
 
 from pulse_adapters.rule_host.hosts import ChildHosts
-from tests.integration.rule_host.rule_host_engines import folded, host_supervisor, rule, written
+from pulse_core.model.vitals import Sample, Window
+from tests.integration.rule_host.rule_host_engines import at, folded, host_supervisor, rule, written
 
 RUNS = """
 import random, time, uuid
@@ -28,7 +29,7 @@ async def keeps(prev, curr, inner):
 async def test_in_staging_calls_are_told_as_they_happen(tmp_path: Path) -> None:
     async with host_supervisor(written(tmp_path, RUNS), hosts=ChildHosts(dev=True)) as host:
         fold_result = await folded(host, 2)
-        assert {fault.whose for fault in fold_result.faults} == {"determinism"}
+        assert {fault.whose for fault in fold_result.faults} == {"advice"}
         words = [fault.message.replace(" makes a replay differ", "") for fault in fold_result.faults]
         assert words == [
             "time.time (rules/own.py:7)",
@@ -37,6 +38,27 @@ async def test_in_staging_calls_are_told_as_they_happen(tmp_path: Path) -> None:
             "posix.urandom (rules/own.py:13)",
         ]
         assert (await folded(host, 3)).faults == ()
+
+
+READS = """
+async def reads(prev, curr, inner):
+    curr.window("nope").last
+    curr.window("machine").values("disks./nope.used")
+    curr.window("machine").values("disks./.used")
+    return await inner(prev, curr)
+"""
+
+
+async def test_in_staging_a_read_of_what_nothing_has_sensed_is_told(tmp_path: Path) -> None:
+    sample = Sample(1, "machine", at(1).now, {"disks": {"/": {"used": 0.5}}})
+    windows = {"machine": Window((sample,))}
+    async with host_supervisor(written(tmp_path, READS), hosts=ChildHosts(dev=True)) as host:
+        fold_result = await folded(host, 2, windows=windows)
+        assert [fault.message for fault in fold_result.faults] == [
+            "no sample of 'nope' is there to read (rules/own.py:4)",
+            "no sample of 'machine' has 'disks./nope.used' (rules/own.py:5)",
+        ]
+        assert (await folded(host, 3, windows=windows)).faults == ()
 
 
 async def test_otherwise_nothing_is_watched(tmp_path: Path) -> None:
