@@ -92,15 +92,12 @@ def after(state: AgentCapabilityStats, events: Iterable[Event]) -> AgentCapabili
     for event in events:
         if event.kind not in KINDS:
             continue
-        data, work = decode_plain(event.data), open_.get(event.subject)
-        if event.kind == TaskCreated.kind:
-            open_[event.subject] = Work(tuple(data.get("labels", ())))
-            continue
-        if work is None:
-            continue
+        data, work = decode_plain(event.data), open_.get(event.subject, Work())
         agent = str(data.get("agent", work.agent))
         stats = agents.get(agent, NONE)
-        if event.kind == TaskAssigned.kind:
+        if event.kind == TaskCreated.kind:
+            open_[event.subject] = Work(tuple(data.get("labels", ())))
+        elif event.kind == TaskAssigned.kind:
             open_[event.subject] = replace(work, agent=agent)
             agents[agent] = replace(stats, assigned=stats.assigned + 1)
         elif event.kind == TaskExecuting.kind:
@@ -115,7 +112,7 @@ def after(state: AgentCapabilityStats, events: Iterable[Event]) -> AgentCapabili
             if work.acked:  # else it was not done, and needs not be
                 labels = _counted(stats.labels, work.labels, closed=1)
                 agents[agent] = replace(stats, closed=stats.closed + 1, labels=labels)
-            del open_[event.subject]
+            open_.pop(event.subject, None)
         elif work.claimed:
             if _is_failure(event, data):
                 agents[agent] = replace(
@@ -127,6 +124,8 @@ def after(state: AgentCapabilityStats, events: Iterable[Event]) -> AgentCapabili
                     labels=_counted(stats.labels, work.labels, failed=1),
                 )
             open_[event.subject] = replace(work, claimed=None)
+        if event.kind == TaskGivenUp.kind:  # one that is retried is known again once it is claimed
+            open_.pop(event.subject, None)
     return AgentCapabilityStats(agents, open_)
 
 
@@ -150,5 +149,5 @@ def _counted(
 
 
 STATS = StateProjection(
-    "agent-capability-stats", 3, AgentCapabilityStats, KINDS, after, lambda state: len(state.open) <= FEW
+    "agent-capability-stats", 4, AgentCapabilityStats, KINDS, after, lambda state: len(state.open) <= FEW
 )

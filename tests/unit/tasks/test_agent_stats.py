@@ -63,3 +63,16 @@ def test_who_had_a_task_when_a_person_gave_it_up_has_not_failed() -> None:
     log.say("task-given-up", why="nobody needs it any more")
     ada = stats(log)["ada"]
     assert (ada.failed, ada.given_up, ada.consecutive_failures) == (0, 0, 0)
+
+
+def test_what_was_given_up_is_kept_no_more_and_counted_if_it_is_done_after_all() -> None:
+    log = TaskLog()
+    for id_ in (ONE, OTHER):
+        log.create(id_, labels=("python",))
+        log.say("task-given-up", id_)
+    assert stats(log).open == {}
+    log.say("task-retried")
+    log.say("task-acked", token=log.claim())
+    log.say("task-closed")
+    ada = stats(log)["ada"]
+    assert (ada.acked, ada.closed, stats(log).open) == (1, 1, {})
