@@ -75,7 +75,7 @@ def candidates(curr: Snapshot, budgets: Budgets) -> list[AvailableAgent]:
 def under_way(curr: Snapshot) -> frozenset[str]:
     """The tasks that are being assigned or begun."""
     return frozenset(
-        str(one.wish.params.get("task"))
+        str(one.params.get("task"))
         for one in curr.effects.open.values()
         if one.action in (ASSIGN_TASK.name, RUN_AGENT.name)
     )

@@ -23,8 +23,8 @@ class Budgets:
 
     def __init__(self, curr: Snapshot) -> None:
         self._curr, self._runs = curr, curr.of(RUNS)
-        wishes = (one.wish.params for one in curr.effects.open.values() if one.wish.action == RUN_AGENT.name)
-        begun = ((str(one["task"]), str(one["agent"])) for one in wishes)
+        wishes = (one for one in curr.effects.open.values() if one.action == RUN_AGENT.name)
+        begun = ((str(one.params.get("task")), str(one.params.get("agent"))) for one in wishes)
         self.begun = {**dict(begun), **{run.task: run.agent for run in self._runs.live}}
         self._agents, self._reserved = agents_of(curr.settings), defaultdict[str, float](float)
         for name in self.begun.values():

@@ -30,6 +30,7 @@ from pulse_core.projections.state import StateProjection
 
 DAY, MOST_COSTS = UNITS["d"], 1_000
 """How long costs are remembered, and of how many runs of an agent."""
+_STARTED = frozenset(AgentRunStarted.model_fields) - {"run"}  # a newer version may say more
 FEWEST_USUAL = 5
 """Runs of an agent from which on it is known what is usual."""
 
@@ -163,7 +164,7 @@ def after(state: AgentRuns, events: Iterable[Event]) -> AgentRuns:
         run = runs.get(str(data.get("run", "")))
         match event.kind:
             case AgentRunStarted.kind if data:
-                given: dict[str, Any] = {name: value for name, value in data.items() if name != "run"}
+                given: dict[str, Any] = {name: data[name] for name in _STARTED & data.keys()}
                 runs[str(data["run"])] = Run(str(data["run"]), event.subject, moment=event.moment, **given)
             case AgentRunPaused.kind if run:
                 since = None if data.get("over") else event.moment

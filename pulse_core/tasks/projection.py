@@ -71,8 +71,8 @@ class _TaskTable:
         self.dependents: dict[str, dict[str, None]] | None = None
 
     def project_set(self, event: Event) -> None:
-        data = decode_plain(event.data)
-        given: Any = {name: tuple(one) if isinstance(one, list) else one for name, one in data.items()}
+        said = {name: one for name, one in decode_plain(event.data).items() if name in Project.__slots__}
+        given: Any = {name: tuple(one) if isinstance(one, list) else one for name, one in said.items()}
         self.projects[event.subject] = Project(**given)
 
     def project_removed(self, event: Event) -> None:

@@ -63,6 +63,12 @@ def test_a_run_is_known_until_it_is_cleaned_up() -> None:
     assert (over.runs, over.worktrees, over.cost_of_task(TASKS[0])) == ({}, {}, 0.5)
 
 
+def test_what_a_newer_version_says_of_a_run_besides_is_passed_over() -> None:
+    (known,) = log(("agent-run-started", TASKS[0], "r1"))
+    newer = known._replace(data=known.data[:-1] + ',"of_a_newer_version":1}')
+    assert after(AgentRuns(), [newer]) == after(AgentRuns(), [known])
+
+
 def test_a_pause_holds_until_it_is_taken_back() -> None:
     events = log(("agent-paused", "ada", ""), ("agent-resumed", "ada", ""))
     assert after(AgentRuns(), events[:1]).paused == {"ada": events[0].moment}

@@ -97,6 +97,15 @@ def test_what_is_about_to_begin_counts_as_a_task_that_the_agent_has() -> None:
     assert words(curr) == ["task_000002 goes to nobody: ada has 1 task already"]
 
 
+def test_a_wish_of_a_newer_version_keeps_nobody_from_tasks() -> None:
+    params = {"task": "task_000001", "agent": "ada"}
+    wish = event(1, Effect(action="run-agent", key="run-agent:task_000001:0", params=params), "run")
+    newer = wish._replace(data=wish.data[:-1] + ',"of_a_newer_version":1}')
+    curr = seen([agent("ada", concurrency=2), agent("bob")], [task(1), task(2)])
+    curr = replace(curr, state=replace(curr.state, effects=FOLD(FOLD.start, [newer]).effects))
+    assert given_to(curr) == {"2": "bob"}
+
+
 def test_who_has_done_better_with_such_tasks_is_preferred() -> None:
     stats = {
         "ada": AgentStats(closed=9, labels={"go": LabelStats(closed=1, failed=4)}),

@@ -12,7 +12,7 @@ from pulse_core.model.moment import Moment
 from pulse_core.tasks.events import KINDS, LONGEST_PROMPT, TaskCreated, TaskPullRequestOpened
 from pulse_core.tasks.listing import task_json, task_of
 from pulse_core.tasks.projection import REMEMBERED, TASKS, PendingTasks, after
-from pulse_core.tasks.task import MOVES, Status, TaskState
+from pulse_core.tasks.task import MOVES, Project, Status, TaskState
 from tests.unit.tasks.task_events import ONE, OTHER, THIRD, TaskLog
 from upulse_cli.capabilities.tasks.views import FEW_WORDS, note
 
@@ -257,6 +257,12 @@ def test_a_fold_does_not_depend_on_how_the_log_is_cut(said: list[tuple[str, str,
     assert TASKS.load(TASKS.dump(log.state)) == log.state
     for task in log.state.tasks.values():
         assert (task.token > 0) == (task.status is Status.EXECUTING)
+
+
+def test_what_a_newer_version_says_of_a_project_besides_is_passed_over() -> None:
+    newer = TaskLog(columns=("Ready", "Done")).events[0]
+    newer = newer._replace(data=newer.data[:-1] + ',"of_a_newer_version":1}')
+    assert after(PendingTasks(), [newer]).projects == {"app": Project(columns=("Ready", "Done"))}
 
 
 def test_an_agent_s_error_takes_a_few_words_of_a_list() -> None:
