@@ -17,7 +17,7 @@ from pulse_core.model.vitals import WINDOW_US, Reading, Window
 from pulse_core.ports.host import ProcessId, ProcessUsage
 from pulse_core.projections.gauges import STREAKS_FIELD, History, conclude_gauges, streaks, streaks_to_json
 from pulse_core.projections.state import CurrentState
-from pulse_core.rules.measurements import is_too_early, unmeasured_reason, usage_gauges
+from pulse_core.rules.measurements import too_early_reason, unmeasured_reason, usage_gauges
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
 
@@ -79,7 +79,7 @@ class ProcessUsageWatcher:
             for name, streak in streaks(entry).items()
         }
         of_all = [
-            gauge._replace(value=None) if is_too_early(gauge, one, state, now) else gauge
+            gauge._replace(value=None) if too_early_reason(gauge, one, state, now) else gauge
             for one in settings.process
             for gauge in usage_gauges(
                 one,

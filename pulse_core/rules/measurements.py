@@ -47,9 +47,17 @@ def described(name: str, condition: Condition, curr: Snapshot) -> str:
         return words
     history = curr.process(name.removeprefix(USAGE).rpartition(":")[0])
     changed = history.up or history.down
-    if changed is None or changed.since(measured) <= 0:
-        return words
-    return f"{words}, measured before it {'came up' if history.up else 'went down'}"
+    if changed and changed.since(measured) > 0:
+        return f"{words}, measured before it {'came up' if history.up else 'went down'}"
+    why = _uncounted_reason(name, sample, curr) if sample and measured == sample.moment else ""
+    return f"{words}; that counts for nothing: {why}" if why else words
+
+
+def _uncounted_reason(name: str, sample: Sample, curr: Snapshot) -> str:
+    """Why this sample has not ended the condition of what a process takes, in words; empty if it has not to."""
+    process = next((one for one in curr.settings.process if name in one.usage_conditions), None)
+    gauge = next((one for one in gauges_of(sample, curr.settings, name) if one.name == name), None)
+    return too_early_reason(gauge, process, curr.state, sample.moment) if gauge and process else ""
 
 
 def described_by_sample(name: str, curr: Snapshot) -> str:
@@ -164,14 +172,17 @@ def usage_gauges(process: ProcessSettings, said: Mapping[str, Json], gone: str =
         yield Gauge(cpu, FixedBound(most, CLEAR * most, process.for_), used, words, unwatched=gone)
 
 
-def is_too_early(gauge: Gauge, process: ProcessSettings, state: State, now: Moment) -> bool:
-    """Whether what this process takes does not end its condition yet: it takes little, since it is being ended for a
-    restart, or still has time to come up."""
-    up, restarting = state.processes[process.name].up, state.processes.restarting.values()
-    is_new = (
-        up is None or process.name in restarting or now.since(up) < min(process.start_grace, process.for_)
-    )
-    return is_new and gauge.name in state.conditions.raised and not gauge.is_over(gauge.bound.clear)
+def too_early_reason(gauge: Gauge, process: ProcessSettings, state: State, now: Moment) -> str:
+    """Why what this process takes does not end its condition yet, in words: it takes little, since it is being ended for a
+    restart, or still has time to come up. Empty if it does, or is not to."""
+    if gauge.name not in state.conditions.raised or gauge.is_over(gauge.bound.clear):
+        return ""
+    if process.name in state.processes.restarting.values():
+        return "it was being restarted"
+    if (up := state.processes[process.name].up) is None:
+        return "it was not up"
+    lived, needed = now.since(up), min(process.start_grace, process.for_)
+    return f"it had been up for {duration_text(lived)}, not {duration_text(needed)}" if lived < needed else ""
 
 
 def _allowed(most: str, clear: str, is_between: bool) -> str:

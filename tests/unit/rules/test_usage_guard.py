@@ -19,7 +19,7 @@ from pulse_core.model.names import PROCESS_USAGE, USAGE
 from pulse_core.model.payload import Payload
 from pulse_core.projections.conditions import Conditions
 from pulse_core.projections.gauges import History, Streak, conclude_gauges, streaks, streaks_to_json
-from pulse_core.rules.measurements import described, is_too_early, unmeasured_reason, usage_gauges
+from pulse_core.rules.measurements import described, too_early_reason, unmeasured_reason, usage_gauges
 from pulse_core.rules.survival.process_watchdog import ProcessState, evaluate_status
 from pulse_core.rules.survival.usage_guard import usage_guard
 from pulse_core.settings.processes import ProcessSettings
@@ -313,6 +313,25 @@ def test_how_long_it_was_too_much_is_told_at_least_as_long_as_that_must_be() -> 
         assert getattr(drafts[0].payload, "evidence", "").endswith(f", for at least {words}")
 
 
+def test_a_sample_that_is_too_early_to_end_the_condition_is_told_as_such() -> None:
+    story = a_story(then="tell", restart={"grace": "10s"}, **{"for": "1m"})
+
+    def words() -> str:
+        condition = story.snapshot.conditions[NAME]
+        assert condition
+        return described(NAME, condition, story.snapshot)
+
+    story.after("1s").event(ProcessDied(pid=7, evidence="was killed", healthy=True), "agent")
+    story.after("1s").event(ProcessUp(pid=8, started=8, evidence="there"), "agent")
+    story.after("4s").sample(PROCESS_USAGE, agent={"memory": GIB})
+    early = "agent takes 1.0 GiB of memory (allowed: 2.0 GiB); that counts for nothing: "
+    assert words() == f"{early}it had been up for 4 s, not 10 s"
+    story.after("7s")
+    assert words() == f"{early}it had been up for 4 s, not 10 s"  # still the newest one
+    story.sample(PROCESS_USAGE, agent={"memory": 3 * GIB})
+    assert words() == "agent takes 3.0 GiB of memory (allowed: 2.0 GiB)"
+
+
 def test_too_much_memory_counts_after_for_and_ends_below_nine_tenths() -> None:
     process = ProcessSettings.model_validate({**AGENT, "for": "30s"})
     samples = [1.0, 2.1, 2.2, 1.9, *[2.1] * 5, 1.9, 1.7, 2.5]
@@ -337,7 +356,7 @@ def test_what_a_start_takes_before_it_has_come_up_does_not_end_the_condition(
 
     def is_early(memory: float) -> bool:
         (gauge,) = usage_gauges(process, {"memory": memory * GIB})
-        return is_too_early(gauge, process, story.snapshot.state, story.now)
+        return bool(too_early_reason(gauge, process, story.snapshot.state, story.now))
 
     assert not is_early(0.1)  # it has been up for an hour
     if by_pulse:
