@@ -236,3 +236,18 @@ def test_a_configuration_of_no_use_is_left_as_it_is(client: str, text: str, tmp_
     path.write_text("mcp_servers = 3" if (client, text) == ("codex", "[]") else text)
     with pytest.raises(PulseError, match=r"can't be read|is no configuration"):
         client_config(client, tmp_path, ["upulse"], ENV)
+
+
+def test_no_configuration_is_written_that_codex_can_not_read(tmp_path: Path) -> None:
+    path = tmp_path / PLACES["codex"]
+    path.parent.mkdir()
+    path.write_text('mcp_servers = { a = { url = "x" } }')
+    with pytest.raises(PulseError, match=r"takes no table \[mcp_servers\.pulse\]"):
+        client_config("codex", tmp_path, ["upulse"], ENV)
+
+
+def test_a_path_of_rare_characters_is_one_that_codex_reads(tmp_path: Path) -> None:
+    command = ["/home/\U0001f600/upulse", "\U0001f600"]
+    config = client_config("codex", tmp_path, command, {"HOME": "/home/\U0001f600"})
+    entry = {"command": command[0], "args": command[1:], "env": {"HOME": "/home/\U0001f600"}}
+    assert tomllib.loads(config.text) == {"mcp_servers": {"pulse": entry}}
