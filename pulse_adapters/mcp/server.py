@@ -161,7 +161,11 @@ class PulseServer:
         @wraps(tool)
         async def call(**values: Any) -> str:
             tools = self._tools()
-            _, limit = self._callers.setdefault(tools.agent, (tools, CallAllowance(at=self._now())))
+            _, limit = self._callers.get(tools.agent) or (None, CallAllowance(at=self._now()))
+            self._callers[tools.agent] = (
+                tools,
+                limit,
+            )  # with the token of now, in the place of one that has ended
             limit.take(self._now())
             limit.reads += tool not in CHANGES
             try:
@@ -194,9 +198,11 @@ class PulseServer:
         """Have it recorded how often each has read; what can't be now is the next time."""
         for tools, limit in [*self._callers.values()]:  # others come meanwhile
             if reads := limit.reads:
-                with suppress(PulseError):
+                limit.reads = 0  # before: the thread goes on though this is cancelled, and they are told once
+                try:
                     await asyncio.to_thread(tools.say_reads, reads)
-                    limit.reads -= reads
+                except PulseError:
+                    limit.reads += reads
 
     def release_claims(self) -> None:
         """Give back what was claimed in the session that has ended. Without a daemon the claims end with their leases."""

@@ -260,6 +260,48 @@ async def test_reads_are_told_though_another_caller_comes_meanwhile() -> None:
     assert told == [1, 1]
 
 
+async def test_reads_are_told_once_though_the_server_ends_while_they_are_recorded() -> None:
+    told.clear()
+    nothing = cast(Any, None)
+    is_asked, may_end, is_told = threading.Event(), threading.Event(), threading.Event()
+
+    class SlowTools(OwnTools):
+        def say_reads(self, reads: int) -> None:
+            is_asked.set()
+            may_end.wait(PATIENCE)
+            super().say_reads(reads)
+            is_told.set()
+
+    tools = SlowTools(nothing, "ada", nothing)
+    pulse = PulseServer(lambda: tools, ResourceChanges(nothing), lambda: 0.0)
+    async with Client(pulse.mcp()) as client:
+        await called(client, "get_my_projects")
+        saying = asyncio.create_task(pulse.say_reads())
+        await asyncio.to_thread(is_asked.wait, PATIENCE)
+        saying.cancel()
+        await asyncio.wait([saying])
+        may_end.set()
+        await asyncio.to_thread(is_told.wait, PATIENCE)
+    assert told == [1]
+
+
+async def test_reads_are_told_by_the_token_of_now_though_the_caller_had_another_one_before() -> None:
+    told.clear()
+    nothing = cast(Any, None)
+
+    class EndedTools(OwnTools):
+        def say_reads(self, reads: int) -> None:
+            raise Refused("this token is nobody's")
+
+    tools = [EndedTools(nothing, "ada", nothing), OwnTools(nothing, "ada", nothing)]
+    pulse = PulseServer(lambda: tools[0], ResourceChanges(nothing), lambda: 0.0)
+    async with Client(pulse.mcp()) as client:
+        await called(client, "get_my_projects")
+        del tools[0]
+        await called(client, "get_my_projects")
+    assert told == [2]
+
+
 async def test_changes_are_looked_for_again_after_the_log_could_not_be_read() -> None:
     looks, nothing = asyncio.Queue[None](), cast(Any, None)
 
