@@ -284,12 +284,22 @@ class Worker:
 def pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
     """A pipe whose ends are closed by their keepers."""
     read, write = os.pipe2(os.O_CLOEXEC)
-    return duplicate_descriptor(read, reader), duplicate_descriptor(write, writer)
+    try:
+        ours = duplicate_descriptor(read, reader)
+    except OSError:
+        os.close(write)
+        raise
+    return ours, duplicate_descriptor(write, writer)
 
 
 def duplicate_descriptor(descriptor: int, keepers: ExitStack) -> int:
-    """Duplicate a descriptor above the numbers that a worker uses; the exit stack closes it."""
-    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _ABOVE)
-    os.close(descriptor)
+    """Duplicate a descriptor above the numbers that a worker uses; the exit stack closes it.
+
+    The given one is closed, also where none is left. Raises OSError.
+    """
+    try:
+        moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _ABOVE)
+    finally:
+        os.close(descriptor)
     keepers.callback(os.close, moved)
     return moved

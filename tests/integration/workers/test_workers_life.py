@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -361,6 +362,25 @@ async def test_nothing_is_left_open() -> None:
         with pytest.raises(WorkerFault):
             await answer("os._exit(1)")
     assert len(os.listdir("/proc/self/fd")) <= before
+
+
+@pytest.mark.parametrize("left", range(6))
+async def test_one_for_which_too_few_descriptors_are_left_leaves_none_open(left: int) -> None:
+    await answer("return 1")
+    usual = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = [os.open(os.devnull, os.O_RDONLY) for _ in range(32)]
+    before = len(os.listdir("/proc/self/fd"))
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(taken) + 1, usual[1]))
+        for _ in range(left):
+            os.close(taken.pop())
+        with pytest.raises(OSError, match="Too many open files"):
+            Worker(program(ECHO), lambda _: None, lambda: None)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, usual)
+    assert len(os.listdir("/proc/self/fd")) == before - left
+    for one in taken:
+        os.close(one)
 
 
 # Starting it again
