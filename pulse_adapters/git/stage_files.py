@@ -104,8 +104,9 @@ def _opened(stack: ExitStack, at: Path, name: str) -> tuple[str, int] | None:
             if stat.S_ISREG(mode):
                 handle = open_plain(last, within=folder)
             elif stat.S_ISLNK(mode):
+                leads = os.fsencode(os.readlink(last, dir_fd=folder))  # first: it may be gone by now
                 handle = os.memfd_create("link")
-                os.write(handle, os.fsencode(os.readlink(last, dir_fd=folder)))
+                os.write(handle, leads)
             else:
                 return None
         except (FileNotFoundError, NotADirectoryError):

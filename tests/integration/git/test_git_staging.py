@@ -3,7 +3,9 @@
 import os
 import shutil
 import stat
+import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,7 @@ from tests.integration.git.git_scene import (
     promoted,
     write,
 )
+from tests.processes import PATIENCE
 from tests.special_files import bound_socket
 
 
@@ -481,3 +484,22 @@ def test_a_name_that_git_leaves_out_in_silence_is_refused(tmp_path: Path, name: 
     write(staging / ".gitignore", f"/{name}\n")
     assert repository.commit_staging("more", ADA)
     assert name not in tree_of(repository)
+
+
+def test_a_link_that_goes_while_it_is_read_leaves_nothing_open(tmp_path: Path) -> None:
+    link, has_ended = tmp_path / "link", threading.Event()
+
+    def change() -> None:
+        while not has_ended.is_set():
+            link.symlink_to("nowhere")
+            link.unlink()
+
+    changing = threading.Thread(target=change)
+    changing.start()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(20_000):
+        with ExitStack() as stack:
+            stage_files._opened(stack, tmp_path, "link")
+    has_ended.set()
+    changing.join(PATIENCE)
+    assert len(os.listdir("/proc/self/fd")) == before
