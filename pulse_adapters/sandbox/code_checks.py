@@ -83,7 +83,7 @@ class SandboxedChecks:
                     raise GateFailed(f"{words}, where {room} are free\n{error}") from error
                 for one in (new, *new.rglob("*")) if self.user else ():  # in a folder of root's own
                     one.chmod(0o755 if one.is_dir() else 0o644)
-                for old in folder.parent.glob("mypy*"):
+                for old in {*folder.parent.glob("mypy*")} - {folder}:  # which another gate may read by now
                     remove_tree(old)
                 with suppress(OSError):  # another one was first
                     os.rename(new, folder)

@@ -9,7 +9,8 @@ import pytest
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.git.create_repository import template_folder
-from pulse_adapters.sandbox.code_checks import SandboxedChecks
+from pulse_adapters.sandbox.code_checks import SandboxedChecks, state_of_types
+from pulse_adapters.workers.host_groups import HostGroup
 from pulse_core.app.engine.candidate_checks import GATES, chosen_gates
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.code_checks import GateFailed
@@ -232,3 +233,17 @@ def test_a_disk_without_room_for_what_mypy_knows_is_told_beside_its_internal_err
             GateFailed, match=rf"of which it keeps what it knows in {cache}, where .* are free\n"
         ):
             checks.known_types()
+
+
+def test_what_mypy_knows_is_left_to_a_gate_that_was_quicker_and_reads_it(tmp_path: Path) -> None:
+    there = tmp_path / f"mypy-{state_of_types()}"
+
+    def made_meanwhile(_kind: str, _memory: int) -> HostGroup:
+        there.mkdir()
+        (there / "read").touch()
+        return HostGroup()
+
+    checks = SandboxedChecks(template_folder() / "pyproject.toml", lambda: tmp_path, group=made_meanwhile)
+    assert checks.known_types() == there
+    assert (there / "read").exists()
+    assert list(tmp_path.iterdir()) == [there]
