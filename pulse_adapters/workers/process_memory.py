@@ -194,7 +194,8 @@ class ProcessMemory:
                 if not (user.threads or user.told or user.is_slow(now)):
                     del self._users[uid]
                     return None
-            elif len(self._users) >= MOST_USERS and uid != os.geteuid():
+            # Not those of whom nothing hangs any more: others would be taken for slow after them, and more after those, for ever.
+            elif sum(bool(one.threads) for one in self._users.values()) >= MOST_USERS and uid != os.geteuid():
                 user = self._users[uid] = _User()
                 user.slow = user.since = now
             return user

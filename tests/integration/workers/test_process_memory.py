@@ -13,7 +13,16 @@ from pulse_adapters.host.marked_processes import MarkedProcesses, find_bearers
 from pulse_adapters.host.process_search import find_matching
 from pulse_adapters.workers import proc
 from pulse_adapters.workers.environment import EFFECT_MARK
-from pulse_adapters.workers.process_memory import MEMORY, Hanging, ProcessMemory
+from pulse_adapters.workers.process_memory import (
+    MEMORY,
+    MOST,
+    MOST_USERS,
+    REMEMBERED_S,
+    Hanging,
+    ProcessMemory,
+    _Batch,
+    _User,
+)
 from pulse_adapters.workers.process_tree import in_tree, live_process_table
 from pulse_core.model.pattern import SearchPattern
 from pulse_core.ports.host import ProcessId
@@ -98,6 +107,27 @@ async def test_what_was_read_in_the_end_is_the_answer_to_a_later_question(hog: i
         while isinstance(told := memory.read("cmdline", hog), Hanging):
             await asyncio.sleep(0.01)
     assert told.endswith(b"hog\x008\x0016\x00")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user")
+@pytest.mark.parametrize("keeps_answers", [True, False])
+def test_no_user_is_taken_for_slow_after_others_of_whom_nothing_hangs_any_more(
+    keeps_answers: bool,
+) -> None:
+    memory, now = ProcessMemory(), time.monotonic()
+    for uid in range(70_000, 70_000 + MOST_USERS):
+        user, batch = _User(), _Batch("environ", (os.getpid(),), MOST)
+        user.slow = user.since = now - 2 * REMEMBERED_S
+        memory._users[uid] = user
+        if keeps_answers:
+            user.threads[batch] = now
+            memory.keep(batch, os.getpid(), b"read in the end, and never asked for")
+            memory.end(batch)
+    with child_of_test(Popen(["sleep", "987.5"], user=NOBODY)) as one:
+        for _ in range(2):
+            memory.read("environ", one.pid)
+        assert not memory.is_slow(NOBODY)
+        one.kill()
 
 
 def test_what_is_gone_and_what_may_not_be_read_shows_nothing() -> None:
