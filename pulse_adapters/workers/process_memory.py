@@ -31,8 +31,8 @@ MOST_USERS = 4
 """Users whose processes hang; then nobody waits for those of any other user but the own one."""
 MOST = 1 << 22
 """Bytes of arguments or of an environment."""
-MOST_KEPT = 1_000
-"""Processes of one user whose answers are kept until they are asked for."""
+MOST_KEPT, MOST_KEPT_BYTES = 1_000, 16 * MOST
+"""Processes of one user whose answers are kept until they are asked for, and what these may take: some never are."""
 
 
 class Hanging:
@@ -176,7 +176,9 @@ class ProcessMemory:
             user.threads[batch] = now
             user.waiting.discard((batch.name, pid))
             user.told[batch.name, pid] = started, raw
-            if len(user.told) > MOST_KEPT:
+            while (
+                len(user.told) > MOST_KEPT or sum(len(one) for _, one in user.told.values()) > MOST_KEPT_BYTES
+            ):
                 del user.told[next(iter(user.told))]
 
     def end(self, batch: _Batch) -> None:
@@ -194,7 +196,7 @@ class ProcessMemory:
                 if not (user.threads or user.told or user.is_slow(now)):
                     del self._users[uid]
                     return None
-            # Not those of whom nothing hangs any more: others would be taken for slow after them, and more after those, for ever.
+            # None of whom nothing hangs any more: others would be taken for slow after them, and others after those.
             elif sum(bool(one.threads) for one in self._users.values()) >= MOST_USERS and uid != os.geteuid():
                 user = self._users[uid] = _User()
                 user.slow = user.since = now

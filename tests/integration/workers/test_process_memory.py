@@ -16,6 +16,7 @@ from pulse_adapters.workers.environment import EFFECT_MARK
 from pulse_adapters.workers.process_memory import (
     MEMORY,
     MOST,
+    MOST_KEPT_BYTES,
     MOST_USERS,
     REMEMBERED_S,
     Hanging,
@@ -128,6 +129,15 @@ def test_no_user_is_taken_for_slow_after_others_of_whom_nothing_hangs_any_more(
             memory.read("environ", one.pid)
         assert not memory.is_slow(NOBODY)
         one.kill()
+
+
+def test_answers_that_nobody_asks_for_fill_no_memory() -> None:
+    memory, batch = ProcessMemory(), _Batch("environ", range(2, 100), MOST)
+    user = memory._users[NOBODY] = _User()
+    user.threads[batch] = time.monotonic()
+    for pid in batch.pids:
+        memory.keep(batch, pid, bytes(MOST))
+    assert len(user.told) == MOST_KEPT_BYTES // MOST
 
 
 def test_what_is_gone_and_what_may_not_be_read_shows_nothing() -> None:
