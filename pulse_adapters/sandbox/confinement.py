@@ -143,6 +143,6 @@ def _python() -> set[str]:
     for name in ("pulse_core", "pulse_adapters", "pydantic", "pydantic_core"):
         if spec := find_spec(name):
             found.add(os.path.dirname(str(spec.origin)))
-    with open("/proc/self/maps") as maps:
+    with open("/proc/self/maps", errors="surrogateescape") as maps:
         mapped = {line.split(maxsplit=5)[-1].strip() for line in maps if ".so" in line}
     return found | {os.path.dirname(path) for path in mapped if path.startswith("/")}

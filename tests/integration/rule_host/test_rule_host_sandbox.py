@@ -1,5 +1,6 @@
 """What a rule must not be able to do, tried from inside one."""
 
+import mmap
 import os
 import platform
 import resource
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.rule_host.hosts import ChildHosts
-from pulse_adapters.sandbox import landlock, seccomp
+from pulse_adapters.sandbox import confinement, landlock, seccomp
 from pulse_adapters.workers.control_group import all_home_groups
 from pulse_adapters.workers.host_groups import host_group
 from pulse_adapters.workers.run_as import RunAs
@@ -255,6 +256,16 @@ print(confine_process(["/"], {str(tmp_path)!r}, 2**29, None))
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     ).stdout
     assert eval(said) == {"landlock": None, "seccomp": False, "rlimits": True, "user": False}
+
+
+def test_a_library_whose_path_is_no_text_is_among_what_may_be_read(tmp_path: Path) -> None:
+    folder = os.path.join(os.fsencode(tmp_path), b"caf\xe9")
+    os.mkdir(folder)
+    with open(os.path.join(folder, b"one.so"), "w+b") as file:
+        file.write(b"x")
+        file.flush()
+        with mmap.mmap(file.fileno(), 1):
+            assert os.fsdecode(folder) in confinement._python()
 
 
 @pytest.mark.parametrize("roomy", [False, True])
