@@ -3,6 +3,7 @@
 import os
 import re
 import socket
+import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -50,6 +51,9 @@ _DAMAGED = re.compile(
 _WORDS, _LONGEST_PATH = 1_000, 5_000
 TIMEOUT_S = 15.0
 """For one call, as where a pipe lies in the place of `.gitignore`: less than the worker has for all that it does."""
+_LOCKED, LOCKED_S, _PAUSE_S = re.compile(r"Unable to create '.+\.lock': File exists"), 2.0, 0.02
+"""How git says that another one holds a lock, for how long that is waited for, and between two tries: an editor asks for the
+status again and again."""
 
 
 def is_index_damaged(error: str) -> bool:
@@ -117,24 +121,29 @@ class Git:
         # Variables that would send git elsewhere, as its own hooks have them; nearly always none.
         strange = [name for name in os.environ if name.startswith("GIT_") and name not in ours]
         unset = ["env", *(f"--unset={name}" for name in strange)] if strange else []
+        until = time.monotonic() + LOCKED_S
         with TemporaryFile() as reading:
             reading.write(os.fsencode(told))
-            reading.seek(0)
-            try:
-                code, said, error = _Git().execute(
-                    [*unset, "git", "-C", str(there), *words],
-                    istream=reading,
-                    env=ours,
-                    with_extended_output=True,
-                    with_exceptions=False,
-                    stdout_as_string=False,
-                    strip_newline_in_stdout=False,
-                    kill_after_timeout=TIMEOUT_S,
-                    pass_fds=descriptors,
-                    umask=0o077,
-                )
-            except (GitCommandNotFound, OSError) as failed:
-                raise NoGit(f"git can't be run in {there}: {failed}") from failed
+            while True:
+                reading.seek(0)
+                try:
+                    code, said, error = _Git().execute(
+                        [*unset, "git", "-C", str(there), *words],
+                        istream=reading,
+                        env=ours,
+                        with_extended_output=True,
+                        with_exceptions=False,
+                        stdout_as_string=False,
+                        strip_newline_in_stdout=False,
+                        kill_after_timeout=TIMEOUT_S,
+                        pass_fds=descriptors,
+                        umask=0o077,
+                    )
+                except (GitCommandNotFound, OSError) as failed:
+                    raise NoGit(f"git can't be run in {there}: {failed}") from failed
+                if not code or not _LOCKED.search(error) or time.monotonic() > until:
+                    break
+                time.sleep(_PAUSE_S)  # it has changed nothing yet
         if code < 0:
             raise GitFailed(f"git {words[0]} in {there} did not end within {TIMEOUT_S:g} s, or was killed")
         return GitResult(code, os.fsdecode(said), error)

@@ -3,10 +3,13 @@
 import asyncio
 import os
 import subprocess
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pulse_adapters.git import update_main
 from pulse_adapters.git.commits import merge_candidate
 from pulse_adapters.git.errors import GitFailed, MainMoved, MergeConflict, NoGit
 from pulse_adapters.git.git_client import GitClient
@@ -275,6 +278,29 @@ def test_a_half_forwarded_staging_is_finished_with_the_edits_it_has(tmp_path: Pa
     assert repository.point_main(new, old).notes == ()
     assert repository.staging().commit == new
     assert repository.staging().dirty == ("engine.py",)
+
+
+@pytest.mark.parametrize("name", ["index.lock", "worktrees/staging/index.lock"])
+def test_a_lock_that_a_person_s_git_takes_meanwhile_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    repository = made(tmp_path)
+    before = repository.head()
+    edited(repository)
+    commit = repository.candidate("promote", ADA)
+    lock, swap = repository.home / "engine/.git" / name, update_main._swap
+    left = threading.Timer(0.3, lock.unlink)
+
+    def beside_a_person(*values: Any) -> None:
+        swap(*values)
+        lock.touch()
+        left.start()
+
+    monkeypatch.setattr(update_main, "_swap", beside_a_person)
+    assert repository.point_main(commit, before) == (commit, "", ())
+    left.join(60)
+    assert repository.staging().commit == commit
+    assert is_clean(repository.home / "engine")
 
 
 def test_what_lies_about_in_the_engine_is_kept_on_a_branch(tmp_path: Path) -> None:
