@@ -26,6 +26,7 @@ from pulse_core.ports.engine import CannotLoad
 if TYPE_CHECKING:
     from pulse_adapters.action_host.hosts import ChildActionHosts
     from pulse_adapters.engine_user.layout import EngineUserLayout
+    from pulse_adapters.git.git_command import Git
     from pulse_adapters.git.scaffold import WrittenFile
     from pulse_adapters.rule_host.hosts import ChildHosts
     from pulse_adapters.sandbox.code_checks import SandboxedChecks
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
     from pulse_core.engine.engine_context import EngineParts
     from pulse_core.ports.engine_repository import StagingState
     from pulse_core.settings.settings import Settings
+
+
+PROPOSED = "refs/pulse/proposed"
+"""Names the commit of a proposal while it is tried: what is named still when the next one begins was left by a kill."""
 
 
 def engine_of(
@@ -181,7 +186,8 @@ def propose_rule(
     """Write a rule and its test into staging, show them to the gates, and take them back if one says no.
 
     author: as `NAME <EMAIL>`; may_promote: whether it comes into force if none does. Raises PulseError if staging has what
-    somebody has not committed, or another proposal is being tried. What somebody does there meanwhile stays.
+    somebody has not committed, or another proposal is being tried. What somebody does there meanwhile stays. One that was
+    killed before, or found the repository locked, is taken back.
     """
     from pulse_adapters.git.git_command import Git
     from pulse_adapters.git.locks import proposal_lock, repository_lock
@@ -190,20 +196,26 @@ def propose_rule(
     from pulse_core.app.engine.promote import NotPromoted, Plan, Proposal, promote, try_staging
 
     engine, path = workflow_context(home), home.layout.path
+    git = Git(path)
     engine.repository.mend()
     plan, written, ours = Plan(f"Propose {name}", author), list[WrittenFile](), None
     with proposal_lock(path):  # two would be in one commit, or one on top of the other
         before = engine.repository.settled_staging()
         if before.dirty or not before.can_be_committed:
             raise PulseError("; ".join(before.advice()) or "staging can't be committed to now")
+        if _is_earlier_taken_back(git):
+            before = engine.repository.settled_staging()
         try:
             with repository_lock(path):  # or a promote would commit half of it as somebody else's
                 scaffold(before.path, "rule", name, texts, written.append)
-                ours = commit_staging(Git(path), plan.message, author)
+                if ours := commit_staging(git, plan.message, author):
+                    git("update-ref", PROPOSED, ours)
             if may_promote:
                 commit, gates, answer = promote(engine, plan)
             else:
                 commit, gates, answer = *try_staging(engine, plan), None
+            if ours:
+                git("update-ref", "-d", PROPOSED)
         except BaseException as error:
             left = _taken_back(path, before, ours, written)
             if isinstance(error, NotPromoted):
@@ -213,6 +225,21 @@ def propose_rule(
                 raise PulseError(f"{error}; {words}: {', '.join(left)}") from error
             raise
     return Proposal(commit, gates, True, answer is not None)
+
+
+def _is_earlier_taken_back(git: "Git") -> bool:
+    """Take back the commit of a proposal that nobody has seen to its end, if it is the last one in a clean staging."""
+    from pulse_adapters.git.git_command import MAIN, STAGING
+    from pulse_adapters.git.locks import repository_lock
+
+    with repository_lock(git.home):
+        if (ours := git.commit(PROPOSED)) is None:
+            return False
+        is_last = git.commit(STAGING) == ours and not git.contains(MAIN, ours)
+        if is_last:
+            git("reset", "--quiet", "--keep", f"{ours}~1", at=git.staging)
+        git("update-ref", "-d", PROPOSED)
+    return is_last
 
 
 def _taken_back(
@@ -228,12 +255,13 @@ def _taken_back(
 
     git, paths = Git(home), [str(one.path.relative_to(before.path)) for one in written]
     with repository_lock(home):
-        if ours and git.contains(MAIN, ours):
-            return paths
-        if ours and git.commit(STAGING) == ours:
-            git("reset", "--quiet", "--soft", before.commit, at=before.path)
-            git("reset", "--quiet", before.commit, "--", *paths, at=before.path)
-        return [str(path.relative_to(before.path)) for path in take_back(written)]
+        if not (ours and git.contains(MAIN, ours)):
+            if ours and git.commit(STAGING) == ours:
+                git("reset", "--quiet", "--soft", before.commit, at=before.path)
+                git("reset", "--quiet", before.commit, "--", *paths, at=before.path)
+            paths = [str(path.relative_to(before.path)) for path in take_back(written)]
+        git.run("update-ref", "-d", PROPOSED)  # it may not be named yet
+        return paths
 
 
 def plugin_contents() -> Sequence[Mapping[str, Any]]:

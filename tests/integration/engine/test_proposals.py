@@ -1,5 +1,7 @@
 """What an agent proposes: it stays in staging if all gates take it, and is taken back else."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -148,6 +150,36 @@ def test_a_second_proposal_waits_for_the_first(tmp_path: Path, monkeypatch: pyte
         bad = propose_rule(home, ADA, False, "quiet", ("async def quiet(:\n", TEST))
     assert (bad.in_staging, repository.staging().commit, repository.staging().dirty) == (False, before, ())
     assert propose_rule(home, "bob <bob@localhost>", False, "other", other).in_staging
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from pulse_adapters.config.home import Home
+from pulse_core.app.engine import promote
+from upulse_cli.wiring.engine import propose_rule
+from upulse_cli.wiring.home import home_context
+
+promote.pass_gates = lambda *_values: os._exit(9)
+propose_rule(home_context(Home(Path(sys.argv[1]))), "bob <bob@localhost>", False, "broken", ("def (:", ""))
+"""
+
+
+def test_what_was_proposed_by_one_that_was_killed_is_taken_back_and_no_gate_holds_it_against_the_next(
+    tmp_path: Path,
+) -> None:
+    home = home_context(Home(new_home(tmp_path / "home", RULE.replace("quiet", "calm")).path))
+    repository, staging = Repository(home.layout.path), tmp_path / "home/staging"
+    argv = (sys.executable, "-c", KILLED, str(home.layout.path))
+    assert subprocess.run(argv, timeout=60, check=False).returncode == 9
+    assert (staging / "rules/broken.py").exists()
+    for name in ("quiet", "other"):  # and of one that was seen to its end nothing is
+        texts = RULE.replace("quiet", name), TEST.replace("quiet", name)
+        good = propose_rule(home, ADA, False, name, texts)
+        assert (good.in_staging, repository.staging().dirty) == (True, ()), good.gates
+    assert (staging / "rules/quiet.py").exists()
+    assert not (staging / "rules/broken.py").exists()
+    assert "broken" not in (staging / "engine.py").read_text()
 
 
 def test_nothing_is_taken_back_of_what_a_person_has_promoted_meanwhile(
