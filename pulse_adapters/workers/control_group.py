@@ -19,8 +19,10 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
-from pulse_adapters.workers.proc import is_alive, read_stat
+from pulse_adapters.workers.descriptor_share import SPARE
+from pulse_adapters.workers.proc import is_alive, read_proc_file, read_stat
 from pulse_core.model.errors import PulseError
+from pulse_core.model.shortages import SHORTAGES
 from pulse_core.ports.host import Life, ProcessId
 
 LEAF = "daemon"
@@ -103,9 +105,14 @@ class ControlGroup:
                 os.setxattr(self.path, STARTED, " ".join(map(str, words)).encode())
 
     def children(self) -> Iterator["ControlGroup"]:
-        """The groups directly within."""
-        with suppress(OSError), os.scandir(self.path) as entries:
-            yield from (ControlGroup(one.path) for one in entries if one.is_dir(follow_symlinks=False))
+        """The groups directly within; none if it is gone. Raises OSError if this process lacks what it takes to look."""
+        try:
+            entries = SPARE.read(lambda: list(os.scandir(self.path)))
+        except OSError as error:
+            if error.errno in SHORTAGES:
+                raise
+            return
+        yield from (ControlGroup(one.path) for one in entries if one.is_dir(follow_symlinks=False))
 
     def whole(self) -> Iterator["ControlGroup"]:
         """It and all groups within, each before those within it; no more than a person would make."""
@@ -225,11 +232,8 @@ class ControlGroup:
         return not os.path.isdir(self.path)
 
     def _read(self, file: str) -> str:
-        try:
-            with open(os.path.join(self.path, file), "rb", buffering=0) as read:
-                return read.read().decode()
-        except OSError:
-            return ""
+        """What a file of it says; empty if it is gone. Raises OSError if this process lacks what it takes to look."""
+        return (read_proc_file(os.path.join(self.path, file)) or b"").decode()
 
     def _write(self, file: str, value: str) -> None:
         with open(os.path.join(self.path, file), "w") as written:

@@ -1,16 +1,19 @@
 """Control groups of a home: made, limited, entered, ended with all that is in them, and found again."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from pulse_adapters.workers import control_group, proc
 from pulse_adapters.workers.control_group import (
     DELEGATED,
     STARTED,
@@ -29,6 +32,7 @@ from pulse_adapters.workers.control_group import (
     remove_groups_of_gone_homes,
     remove_home_groups,
 )
+from pulse_adapters.workers.descriptor_share import SpareDescriptor
 from pulse_adapters.workers.proc import is_alive, read_stat
 from pulse_core.ports.host import Life, ProcessId
 from tests.control_groups import NO_CONTROLLERS, skip_without_groups
@@ -406,6 +410,33 @@ def test_groups_are_found_beside_a_mount_whose_name_is_no_text(tmp_path: Path) -
     script = 'mount -t tmpfs -o size=1m none "$1" && shift && exec "$@"'
     argv = ("unshare", "--mount", "sh", "-c", script, "sh", odd, sys.executable, "-c", code)
     assert subprocess.run(argv, stdout=subprocess.PIPE, timeout=60).stdout.decode().strip() == group.path
+
+
+@pytest.mark.parametrize("has_spare", [True, False])
+def test_without_descriptors_nobody_is_missed_in_a_group(
+    groups: ControlGroup, monkeypatch: pytest.MonkeyPatch, has_spare: bool
+) -> None:
+    group, spare = groups.child("life-1"), SpareDescriptor()
+    for module in (control_group, proc):
+        monkeypatch.setattr(module, "SPARE", spare)
+    with child_of_test(subprocess.Popen(["sleep", "987.75"])) as one:
+        group.child("nested").add(one.pid)
+        if has_spare:
+            spare.hold()
+        usual = resource.getrlimit(resource.RLIMIT_NOFILE)
+        with ExitStack() as filled:
+            numbers = [os.open(os.devnull, os.O_RDONLY) for _ in range(32)]
+            for number in numbers:
+                filled.callback(os.close, number)
+            filled.callback(resource.setrlimit, resource.RLIMIT_NOFILE, usual)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (max(numbers) + 1, usual[1]))
+            if has_spare:
+                assert (group.members(), group.is_populated()) == (frozenset({one.pid}), True)
+            for look in () if has_spare else (group.members, group.is_populated):
+                with pytest.raises(OSError, match="Too many open files"):
+                    look()
+        one.kill()
+    spare._give_up()
 
 
 def test_a_name_can_not_lead_out_of_the_folder(groups: ControlGroup) -> None:
