@@ -60,8 +60,8 @@ EXECUTING_AS = (
 OUTPUT_READER, OUTPUT_READER_S = "/bin/cat", 1.0
 """Copies what a program prints to its file, of which the kernel lets it write so much and no more; and seconds that it has
 for the rest when the program is over. It bears no mark, since it ends by itself once nobody is left who could print."""
-REMEMBERED = 256
-"""Ends of processes that are remembered."""
+REMEMBERED = 2_000
+"""Ends of processes that are remembered: of those that die at once each is asked about only when all are dead."""
 REAPED_S = 1.0
 """Seconds for which it is remembered whose a pid was: no kernel gives it to somebody else so soon."""
 

@@ -287,6 +287,19 @@ async def test_dead_children_leave_no_zombies(spawner: Spawner, log: Path) -> No
     await until(lambda: all(read_stat(one.pid) is None for one in found))
 
 
+async def test_of_a_crowd_that_dies_at_once_it_is_known_how_each_ended_and_that_pulse_wanted_it(
+    spawner: Spawner, log: Path
+) -> None:
+    """Who is asked about only when all are dead: else the first of them would be incidents that nobody can explain."""
+    found = [await spawner.start(["sleep", "1000"], output=log) for _ in range(300)]
+    for one in found:
+        spawner.note_end(one)
+        send(one, signal.SIGKILL)
+    await until(lambda: not any(spawner.reaps(one.pid) for one in found))
+    assert {spawner.end_of(one) for one in found} == {"was killed by SIGKILL"}
+    assert all(map(spawner.has_ended, found))
+
+
 async def test_who_was_killed_by_a_signal_without_a_name_is_dead_all_the_same(
     spawner: Spawner, log: Path
 ) -> None:
