@@ -1,6 +1,7 @@
 """What the notifier writes to a real socket, and that it never stands in the way."""
 
 import os
+import resource
 import socket
 import time
 from collections.abc import Iterator
@@ -9,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.systemd import notify
 from pulse_adapters.systemd.notify import Notifier
+from pulse_adapters.workers.descriptor_share import SpareDescriptor
 
 
 @pytest.fixture
@@ -69,6 +72,27 @@ def heard(manager: socket.socket, most: int) -> list[str]:
         word = manager.recv(4096).decode().partition("\n")[0]
         said += [] if word == "of others" else [word]
     return said
+
+
+def test_the_watchdog_is_told_where_no_descriptor_is_left(
+    manager: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spare, notifier, taken = SpareDescriptor(), speaking_to(manager), list[int]()
+    monkeypatch.setattr(notify, "SPARE", spare)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    spare.hold()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (200, before[1]))
+    try:
+        with suppress(OSError):
+            while True:
+                taken.append(os.dup(manager.fileno()))
+        notifier.ready()
+        notifier.watchdog()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        for one in taken:
+            os.close(one)
+    assert [manager.recv(4096) for _ in range(2)] == [b"READY=1", b"WATCHDOG=1"]
 
 
 def test_a_reload_says_when_it_began(manager: socket.socket) -> None:
