@@ -107,7 +107,8 @@ class SqliteVitals:
         return await self._samples_where("WHERE at > ? ORDER BY id", after)
 
     async def newest(self, key: str, field: str) -> Sample | None:
-        has = "EXISTS (SELECT 1 FROM json_each(data) AS field WHERE field.key = ?)"
+        data = "CASE WHEN json_valid(data) THEN data ELSE 'null' END"  # one may have been altered on the disk
+        has = f"EXISTS (SELECT 1 FROM json_each({data}) AS field WHERE field.key = ?)"
         found = await self._samples_where(
             f"WHERE sample.key = ? AND {has} ORDER BY id DESC LIMIT 1", key, field
         )

@@ -83,6 +83,7 @@ async def test_a_row_that_was_altered_on_the_disk_is_left_out(tmp_path: Path) ->
     path, layers = tmp_path / "vitals.db", (LayerOutcome("altered", "passed"),)
     async with SqliteVitals.open(path) as vitals:
         good, bad = vitals.sample("k", at(1), {"x": 1}), vitals.sample("l", at(2), {"y": 2})
+        older, _ = vitals.sample("m", at(1), {"z": 1}), vitals.sample("m", at(2), {"y": 2})
         vitals.record(tick(1))
         vitals.record(replace(tick(2), layers=layers))
     path.write_bytes(
@@ -90,6 +91,7 @@ async def test_a_row_that_was_altered_on_the_disk_is_left_out(tmp_path: Path) ->
     )
     async with SqliteVitals.open(path) as vitals:
         assert await vitals.samples([good.id, bad.id]) == [good]
+        assert await vitals.newest("m", "z") == older
         assert await vitals.ticks(2) == [tick(1)]
         assert await vitals.ticks(1) == []
     with SqliteVitalsReader(tmp_path) as reader:
