@@ -176,18 +176,20 @@ class SqliteEventLog:
             directory = files_of(self._path).database.parent
             if why := await asyncio.to_thread(why_no_new_file, directory):
                 raise LogUnavailable(f"{self._path} can't be written, nothing was recorded: {why}")
+            await self._commits.check()  # what was deleted is only there while it is open
             try:
                 writer, self._reader, start = await self._reconnect(True)
             except PulseError as error:
                 with suppress(PulseError):  # then nothing can be read either, until the next append
-                    _, self._reader, _ = await self._reconnect(False)
+                    writer, self._reader, _ = await self._reconnect(False)
+                    self._commits.continue_over(writer)
                 raise LogUnavailable(str(error)) from error
+            self._commits.continue_over(writer)
             if start.is_read_only:
                 raise LogUnavailable(
                     f"{self._path} can't be written, nothing was recorded: make room on its disk"
                 )
             self._is_read_only = False
-            self._commits.continue_over(writer)
 
     async def keep(self, *drafts: Draft) -> bool:
         now = self._clock.now()

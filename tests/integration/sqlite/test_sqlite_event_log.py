@@ -17,7 +17,7 @@ from pulse_adapters.sqlite.migrate import MIGRATIONS, format_of, steps
 from pulse_adapters.sqlite.open_log import Opening
 from pulse_adapters.sqlite.reserve import SIZE
 from pulse_adapters.sqlite.verify import verify
-from pulse_core.model.errors import Ambiguous, Damaged, LogUnavailable, NewerFormat, NoHome, UnknownName
+from pulse_core.model.errors import Ambiguous, Damaged, LogGone, LogUnavailable, NewerFormat, NoHome, UnknownName
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import DaemonStarted, DamageAccepted, Paused, Resumed, SettingsLoaded
 from pulse_core.ports.readers import EventQuery
@@ -268,14 +268,34 @@ async def test_a_log_that_became_writable_and_is_away_is_unavailable_until_it_is
             mend()
             (tmp_path / "events.db").rename(tmp_path / "away")
             for _ in range(2):
-                with pytest.raises(LogUnavailable):
+                with pytest.raises(LogGone):
                     await log.append(Draft(Resumed()))
-                with pytest.raises(LogUnavailable):
-                    await log.chain_at(1)
+                assert await log.chain_at(1)
             (tmp_path / "away").rename(tmp_path / "events.db")
             assert (await log.append(Draft(Resumed())))[0].seq == 2
             assert await log.chain_at(1)
     assert verify(tmp_path / "events.db", tmp_path / "objects").fault == ""
+
+
+@pytest.mark.parametrize("is_tried", [False, True])
+async def test_a_log_that_was_read_only_is_saved_where_it_is_deleted(
+    tmp_path: Path, open_log: Open, is_tried: bool
+) -> None:
+    """Whoever asks for it to be written closes what it is open in, which alone still has its rows."""
+    async with open_log() as log:
+        await log.append(Draft(Paused(why="before")))
+    with read_only(tmp_path) as mend:
+        async with open_log() as log:
+            mend()
+            if is_tried:
+                (tmp_path / "events.db.saved").touch()  # for which nobody opens it to write
+                with pytest.raises(LogUnavailable):
+                    await log.append(Draft(Resumed()))
+                (tmp_path / "events.db.saved").unlink()
+            (tmp_path / "events.db").unlink()
+            with pytest.raises(LogGone, match="1 row is saved"):
+                await log.append(Draft(Resumed()))
+    assert verify(tmp_path / "events.db.saved", tmp_path / "objects").rows == 1
 
 
 async def test_a_full_disk_frees_the_reserve_then_refuses_then_goes_on(disk: Path, open_log: Open) -> None:
