@@ -159,6 +159,12 @@ def socket_owners(inodes: frozenset[bytes]) -> tuple[ProcessId, ...]:
     return tuple(sorted(found, key=lambda one: one.started))
 
 
+def owners_at(where: Sequence[ListeningAddress]) -> tuple[frozenset[bytes], tuple[ProcessId, ...]]:
+    """The sockets that these addresses reach, and the processes that hold one. Reads a lot: for threads."""
+    inodes = listening_inodes(where)
+    return inodes, socket_owners(inodes)
+
+
 def holds_socket(pid: int, inodes: frozenset[bytes]) -> bool:
     """Whether the process has one of these sockets open, as far as this user may see that."""
     names = {f"socket:[{inode.decode()}]" for inode in inodes}

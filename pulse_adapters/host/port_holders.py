@@ -24,18 +24,20 @@ from pulse_adapters.workers.proc import (
 )
 from pulse_core.ports.host import ProcessId
 
-_SLICE = 20  # processes after which the event loop is given a turn
 _FRESH_S = 1.0
 PROXIES = frozenset({"docker-proxy", "rootlessport"})
 """Programs that listen for another one, which is in a container: nobody can tell for whom."""
 
 
 class PortHolders:
-    """Looks up who holds a port. One list of all sockets serves all lookups of a second: on some machines it is long."""
+    """Looks up who holds a port. One list of all sockets serves all lookups of a second: on some machines it is long.
+
+    All is read in threads: the sockets of a machine, and the descriptors of one process, may be tens of thousands.
+    """
 
     def __init__(self) -> None:
         self._sockets: Sequence[ListeningSocket] = ()
-        self._listed = -_FRESH_S
+        self._listed, self._listing = -_FRESH_S, asyncio.Lock()
 
     async def stranger(
         self, where: Sequence[ListeningAddress], found: ProcessId | None, since: float = 0.0
@@ -45,29 +47,31 @@ class PortHolders:
         Empty if it is one of them, or if nobody listens there whom this user can see. found: None if it is dead; since: no
         list from before this time (of the loop) will do.
         """
-        inodes = listening_inodes(where, self._all(since))
-        if not inodes or (found and holds_socket(found.pid, inodes)):
-            return ""
-        holders = []
-        for number, pid in enumerate(list(pids())):
-            if holds_socket(pid, inodes):
-                holders.append(pid)
-            if number % _SLICE == 0:
-                await asyncio.sleep(0)
-        if not holders or (found and _is_any_of(found, holders)):
-            return ""
-        if any(program_name(pid) in PROXIES for pid in holders):
-            return ""
-        one = where[0]
-        address = f"[{one.host}]:{one.port}" if ":" in one.host else f"{one.host}:{one.port}"
-        words = f"{address} is held by {described(holders[0])}"
-        return f"{words}, not by {found.pid}" if found else words
+        inodes = listening_inodes(where, await self._all(since))
+        return await asyncio.to_thread(_stranger, where, found, inodes) if inodes else ""
 
-    def _all(self, since: float) -> Sequence[ListeningSocket]:
-        now = asyncio.get_running_loop().time()
-        if now - self._listed >= _FRESH_S or self._listed < since:
-            self._sockets, self._listed = tuple(listening_sockets()), now
-        return self._sockets
+    async def _all(self, since: float) -> Sequence[ListeningSocket]:
+        async with self._listing:
+            now = asyncio.get_running_loop().time()
+            if now - self._listed >= _FRESH_S or self._listed < since:
+                self._sockets = await asyncio.to_thread(lambda: tuple(listening_sockets()))
+                self._listed = now
+            return self._sockets
+
+
+def _stranger(where: Sequence[ListeningAddress], found: ProcessId | None, inodes: frozenset[bytes]) -> str:
+    """Who holds one of these sockets, as `PortHolders.stranger` says. For threads."""
+    if found and holds_socket(found.pid, inodes):
+        return ""
+    holders = [pid for pid in pids() if holds_socket(pid, inodes)]
+    if not holders or (found and _is_any_of(found, holders)):
+        return ""
+    if any(program_name(pid) in PROXIES for pid in holders):
+        return ""
+    one = where[0]
+    address = f"[{one.host}]:{one.port}" if ":" in one.host else f"{one.host}:{one.port}"
+    words = f"{address} is held by {described(holders[0])}"
+    return f"{words}, not by {found.pid}" if found else words
 
 
 def _is_any_of(found: ProcessId, holders: Sequence[int]) -> bool:

@@ -412,8 +412,7 @@ class LinuxProcessTable:
         except PulseError as error:
             answering, lacking = False, f"{address} could not be asked: {error}"
         # After that: who closes its port meanwhile would else be found, and not answer.
-        inodes = listening_ports.listening_inodes(where)
-        owners = listening_ports.socket_owners(inodes)
+        inodes, owners = await asyncio.to_thread(listening_ports.owners_at, where)
         answering = bool(inodes) if lacking else answering
         words = lacking or f"{address} {'answers' if answering else 'does not answer'}"
         if not owners:

@@ -17,6 +17,7 @@ import pytest
 
 from pulse_adapters.host.command_prober import LocalCommandProber
 from pulse_adapters.host.health_prober import LARGEST_BODY, LocalHealthProber
+from pulse_adapters.host.listening_ports import socket_owners
 from pulse_adapters.host.marked_processes import find_bearers
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.settings_doubts import doubts_of
@@ -29,6 +30,7 @@ from pulse_core.ports.health import HealthAnswer
 from pulse_core.ports.host import ProcessId
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
+from tests.callback_times import callback_times
 from tests.integration.host.host_scene import said, until
 from tests.integration.network.network_servers import (
     ENDLESS,
@@ -206,6 +208,36 @@ async def test_who_comes_after_nobody_held_the_port_is_found(
     await until(lambda: "ready" in said(log), 60)
     answer = await prober.ask(webpage, mine)
     assert (answer.ok, f"is held by process {other.pid}" in answer.detail) == (False, True)
+
+
+MANY = """
+import os, time
+for _ in range(15_000): os.dup(0)
+print("ready", flush=True)
+time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("way", ["tcp", "http"])
+async def test_who_holds_a_port_is_looked_up_beside_the_loop(
+    prober: LocalHealthProber, spawner: Spawner, log: Path, tmp_path: Path, way: str
+) -> None:
+    """On a machine with databases and containers there are tens of thousands of descriptors."""
+    logs = [tmp_path / f"many-{number}" for number in range(2)]
+    mine, *_ = [await spawner.start([sys.executable, "-c", MANY], output=one) for one in logs]
+    await until(lambda: all("ready" in said(one) for one in logs), 60)
+    began = time.thread_time()
+    socket_owners(frozenset({b"none"}))
+    took_ms = (time.thread_time() - began) * 1000
+    table = LinuxProcessTable(spawner)
+    async with page_server(says(b"HTTP/1.1 200 OK\r\n\r\n")) as port:
+        with callback_times() as times:
+            if way == "tcp":
+                await table.look([settings(tcp=f"127.0.0.1:{port}")], {})
+            else:
+                await prober.ask(settings(http=f"http://127.0.0.1:{port}/"), mine)
+    table.close()
+    assert times.worst[0] < took_ms / 3, times.worst
 
 
 async def test_a_child_that_listens_for_a_process_is_no_stranger(
