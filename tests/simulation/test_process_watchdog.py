@@ -933,6 +933,34 @@ def test_what_pulse_has_not_started_has_printed_nothing_that_is_known() -> None:
     simulate(story, ONE)
 
 
+class OddlyMarkedHost(MemoryHost):
+    """A machine on which a process that nobody here has started says what it likes of its output."""
+
+    def unlogged(self, found: ProcessId) -> str:
+        return "\udcff" * 100_000
+
+
+def test_what_a_process_says_of_its_output_keeps_no_look_from_being_told() -> None:
+    """It is in its environment, which any program chooses for what it starts."""
+
+    async def story(world: World) -> None:
+        for name in ("gateway", "worker"):
+            world.host.start(name)
+        await world.start()
+        await asyncio.sleep(100)
+        assert {one.subject for one in world.events("process-up")} == {"gateway", "worker"}
+        assert max(len(one.data) for one in world.events("process-up")) < 10_000
+        world.host.kill("worker")
+        await asyncio.sleep(0.1)
+        assert starts(world, "worker") == 2
+
+    simulate(
+        story,
+        {"process": [{"name": name, "start": [name]} for name in ("gateway", "worker")]},
+        host=OddlyMarkedHost(),
+    )
+
+
 def test_what_waits_for_one_of_two_has_waited_for_it_since_both_were_down() -> None:
     async def story(world: World) -> None:
         daemon = await world.start()

@@ -17,7 +17,15 @@ from pulse_adapters.sqlite.migrate import MIGRATIONS, format_of, steps
 from pulse_adapters.sqlite.open_log import Opening
 from pulse_adapters.sqlite.reserve import SIZE
 from pulse_adapters.sqlite.verify import verify
-from pulse_core.model.errors import Ambiguous, Damaged, LogGone, LogUnavailable, NewerFormat, NoHome, UnknownName
+from pulse_core.model.errors import (
+    Ambiguous,
+    Damaged,
+    LogGone,
+    LogUnavailable,
+    NewerFormat,
+    NoHome,
+    UnknownName,
+)
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import DaemonStarted, DamageAccepted, Paused, Resumed, SettingsLoaded
 from pulse_core.ports.readers import EventQuery
