@@ -187,7 +187,7 @@ class Journal:
             self._free.clear()
         try:
             async with asyncio.timeout(patience):
-                events = (await self.log.append(*held, *drafts))[len(held) :]
+                events = await self._append_after(held, drafts)
         except TimeoutError:
             events = [event for id_ in ids if (event := self._awaited.get(id_))]
             if not events:  # else they were recorded in the moment in which the time was over
@@ -201,12 +201,6 @@ class Journal:
             self._error, self._tried = str(error), loop.time()
             self._tell_unavailable(isinstance(error, LogGone))
             raise
-        except Refused:
-            if not held:
-                raise
-            self._free.set()
-            await self._sort_out(held)
-            return await self._append(drafts, None)
         finally:
             self._under_way -= 1
             if not self._under_way:
@@ -220,6 +214,16 @@ class Journal:
         if held or events:
             self._tell_available(len(held) + len(self._held))
         return events
+
+    async def _append_after(self, held: Sequence[Draft], drafts: Sequence[Draft]) -> Sequence[Event]:
+        """Record what is held, and after it the drafts; the events of these."""
+        try:
+            return (await self.log.append(*held, *drafts))[len(held) :]
+        except Refused:
+            if not held:
+                raise
+        await self._sort_out(held)
+        return await self.log.append(*drafts)
 
     async def _sort_out(self, held: Sequence[Draft]) -> None:
         """Record what is held one by one, and leave out what no log can take: it must not keep out the rest."""

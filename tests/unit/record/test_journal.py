@@ -253,6 +253,20 @@ async def test_what_no_log_can_take_does_not_keep_out_the_rest() -> None:
     assert left_out == ["wish"]
 
 
+async def test_a_disk_that_hangs_just_after_a_refusal_is_waited_for_no_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pulse_core.record.journal.PATIENCE", 0.01)
+    desk = Desk()
+    desk.journal.hold(replace(DEATH, id="wish"), DEATH)
+    await desk.log.append(WISH)
+    desk.free.clear()
+    async with asyncio.timeout(30):
+        await desk.journal.append_or_hold(BEGUN)
+    assert (desk.journal.hangs, desk.kinds()) == (True, ["effect"])
+    assert desk.journal.held == {"process-died": 1, "effect-executing": 1}
+
+
 async def test_what_is_announced_is_answered_without_a_look_at_the_logs_files() -> None:
     request_handler, looks = Desk(), list[str]()
 
