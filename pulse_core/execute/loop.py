@@ -36,6 +36,7 @@ from pulse_core.model.kinds import (
     SettingsLoaded,
 )
 from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.names import OUTWARD
 from pulse_core.model.payload import decode_plain, encode, encode_checked
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.executor import Executor, NotYet
@@ -155,10 +156,7 @@ class ExecutorLoop:
                 self._group = group
                 for effect in self.current_state().effects.open.values():
                     if effect.phase is Phase.EXECUTING and not self._goes_out(effect):
-                        # Nobody carries it out any more, or this version can't read it.
-                        with suppress(Exception):
-                            self.slots.take(effect.id, self._holder(effect.wish, effect.event.data))
-                        self.workers.resume(group, effect)
+                        self._resume(group, effect)
                 while not self._stopping:
                     pause = await self._round()
                     self.beats += 1
@@ -166,6 +164,12 @@ class ExecutorLoop:
                     self._stir.clear()
                 self._group = None
             self.workers.outcomes.close()
+
+    def _resume(self, group: asyncio.TaskGroup, effect: OpenEffect) -> None:
+        """Settle or carry out what an earlier daemon began."""
+        with suppress(Exception):  # nobody carries it out any more, or this version can't read it
+            self.slots.take(effect.id, self._holder(effect.wish, effect.event.data))
+        self.workers.resume(group, effect)
 
     async def submit(self, effects: Sequence[Effect], gate: Gate) -> Collection[str]:
         """Record the effects of rules, and begin them as soon as they are on disk; returns the keys of those recorded.
@@ -361,6 +365,8 @@ class ExecutorLoop:
                     own.append(effect)
                 elif effect.cancel or self._has_room(who, full):
                     yield effect
+            elif self._group is not None and effect.action in OUTWARD:
+                self._resume(self._group, effect)  # it waited for an address, and there is none by now
         while own:
             effect = own.pop() if self._is_newest_next else own.popleft()
             # Which slots it takes is found out when it is considered for the first time.

@@ -370,6 +370,25 @@ def test_addresses_that_are_taken_away_let_the_waiting_notices_go() -> None:
     tell(story)
 
 
+def test_addresses_that_are_taken_away_let_an_interrupted_notice_go() -> None:
+    async def story(post: Post) -> None:
+        post.transport.seconds = 20.0
+        wish = await post.wish("a")
+        await asyncio.sleep(10)
+        await post.network("down")
+        await post.world.crash()
+        await post.start()
+        await asyncio.sleep(60)
+        assert post.world.daemon is not None
+        assert post.life(wish) == ["executing"]
+        post.world.settings = Settings()
+        post.world.daemon.request_reload()
+        await asyncio.sleep(1)
+        assert post.life(wish) == ["executing", "executing", "acked"]
+
+    tell(story)
+
+
 # Deliveries that fail
 
 
