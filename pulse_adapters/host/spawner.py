@@ -36,6 +36,7 @@ from pulse_adapters.workers.spawn import (
     reach_program,
     spawn,
 )
+from pulse_adapters.workers.threads import start_thread
 from pulse_core.model.errors import NotStartable, PulseError
 from pulse_core.model.text import signal_name
 from pulse_core.ports.host import ProcessId
@@ -548,6 +549,8 @@ def launch(
 def _unwatched(pid: int, error: OSError) -> PulseError:
     """End a new process that can't be watched, as for want of descriptors: its start has failed, and is made again."""
     os.kill(pid, signal.SIGKILL)  # not reaped yet, so it is surely our child
+    with suppress(BlockingIOError):  # there are no threads, either
+        start_thread(partial(os.waitpid, pid, 0), "reaper")
     return PulseError(f"cannot keep watch over a new process: {error.strerror}")
 
 

@@ -119,7 +119,8 @@ class Notifier:
                 channel.sendto(message.encode(), address)
 
         try:
-            SPARE.read(write)  # a watchdog that is not told ends the daemon, however many descriptors it has left
+            # A watchdog that is not told ends the daemon, and there may be no descriptor left to tell it.
+            SPARE.read(write)
         except (BlockingIOError, TimeoutError):
             raise
         except OSError:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -132,7 +133,13 @@ class FileThreads:
 
 
 def _ask_after_child(about: str, question: Callable[[], Answer]) -> Answer:
-    ends(child := ask_in_child(question), _LONGEST_S)
+    child = ask_in_child(question)
+    try:
+        ends(child, _LONGEST_S)
+    except OSError:  # no descriptor is left to wait for it with
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        raise
     if os.WIFSIGNALED(os.waitpid(child, 0)[1]):  # it was killed, perhaps only once its file system let it end
         raise TimeoutError(f"the file system of {about} does not answer")
     return question()

@@ -1,6 +1,7 @@
 """A file system that does not answer holds up nobody but who needs it."""
 
 import asyncio
+import errno
 import os
 import queue
 import signal
@@ -10,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import pytest
@@ -25,6 +27,7 @@ from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers import file_threads
 from pulse_adapters.workers.file_systems import has_others
 from pulse_adapters.workers.file_threads import REMEMBERED_S, FileThreads, RecentMounts
+from pulse_adapters.workers.proc import read_stat
 from pulse_adapters.workers.spawn import ReachedProgram, reach_program
 from pulse_core.model.errors import PulseError
 from pulse_core.settings.processes import ProcessSettings
@@ -217,6 +220,22 @@ async def test_no_thread_waits_for_a_server_that_has_read_what_it_was_asked(tmp_
         files.patience_s = 60.0
         with pytest.raises(OSError, match=r"not connected|denied"):
             await files.ask(str(place), partial(os.listdir, place))
+
+
+async def test_a_child_that_nobody_has_a_descriptor_to_wait_for_is_reaped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(pid: int) -> None:
+        asked.append(pid)
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    asked, files = list[int](), FileThreads(30.0, is_needed=lambda: True)
+    monkeypatch.setattr(files, "_has_others", lambda: True)
+    fails = SimpleNamespace(**{**vars(os), "pidfd_open": full})
+    monkeypatch.setattr("pulse_adapters.workers.file_systems.os", fails)
+    with pytest.raises(OSError, match="Too many open files"):
+        await files.ask(str(tmp_path), tmp_path.exists)
+    assert [read_stat(pid) for pid in asked] == [None]
 
 
 async def test_whether_a_match_works_in_its_directory_is_asked_beside_the_loop(
