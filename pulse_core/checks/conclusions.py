@@ -102,9 +102,11 @@ def conclude(look: Look) -> tuple[tuple[Draft, ...], CheckHistory]:
     if gauge.value is None:
         return (), before._replace(unknown=unknown)
     # While it stands, it is remembered when it was last seen wrong: as the look began, since it tells nothing of later.
-    streak = before.streak if stands else None
+    streak, known = before.streak if stands else None, before.streak
     if _is_over(gauge, stands is not None):
         streak = streak._replace(seen=look.began) if streak else None
+        # It was wrong as this look began, however long that waited for an answer.
+        known = known or Streak(look.began, look.now)
         history = CheckHistory(before.bad + 1, before.first or look.began, 0, unknown, streak)
         if check.needed > 1:
             gauge = gauge._replace(words=f"{gauge.words}; {history.bad} checks in a row failed")
@@ -114,9 +116,9 @@ def conclude(look: Look) -> tuple[tuple[Draft, ...], CheckHistory]:
         if stands:
             return (), history
         gauge = gauge._replace(bound=FixedBound(gauge.bound.raise_, gauge.bound.clear, NEVER))
-    known = {name: before.streak} if before.streak else {}
     patience = MINUTE + 2 * (check.every + check.timeout)
-    drafts, streaks = conclude_gauges([gauge], (), History(look.conditions, known, patience), look.now)
+    over = History(look.conditions, {name: known} if known else {}, patience)
+    drafts, streaks = conclude_gauges([gauge], (), over, look.now)
     streak = streaks.get(name)
     return drafts, history._replace(streak=streak._replace(seen=look.began) if streak else None)
 

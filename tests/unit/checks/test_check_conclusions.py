@@ -100,6 +100,16 @@ def test_with_evidence_as_many_in_a_row_must_agree_on_either() -> None:
 
 
 @pytest.mark.parametrize("evidence", [1, 2])
+def test_it_is_wrong_from_when_the_first_bad_look_began(evidence: int) -> None:
+    checked = Checked(evidence=evidence)
+    for place in range(2):
+        checked.look(20 + 30 * place, BAD, took=10)
+    raised = checked.payloads[0]
+    assert isinstance(raised, ConditionRaised)
+    assert raised.failing == at(10).at  # as a process that does not answer
+
+
+@pytest.mark.parametrize("evidence", [1, 2])
 def test_a_look_tells_nothing_of_what_came_after_it_began(evidence: int) -> None:
     checked = Checked(evidence=evidence)
     for place in range(3):
