@@ -6,7 +6,7 @@ from typing import NamedTuple
 from pulse_core.model.durations import duration_text
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ProcessDied, ProcessStopped, ProcessUp
-from pulse_core.model.moment import Moment, describe_span
+from pulse_core.model.moment import US_PER_SECOND, Moment, describe_span
 from pulse_core.model.payload import Payload
 from pulse_core.model.text import was_held, with_port_holder
 from pulse_core.ports.host import ProcessId, ProcessObservation
@@ -161,7 +161,9 @@ def _still_down(look: ProcessProbe) -> tuple[Draft, ...]:
         return (_died(look, f"its start failed: {sight.detail}"),) if look.process.systemd_unit else ()
     if look.process.systemd_unit and history.starting == history.down:  # its death is told already
         return (_died(look, f"its manager did not bring it back; {sight.detail}"),)
-    return (_died(look, f"process {history.pid} {sight.ended or 'died'} while it was starting"),)
+    is_late = look.now.since(history.starting) > max(look.process.start_grace, US_PER_SECOND)
+    when = "before it had come up" if is_late else "while it was starting"
+    return (_died(look, f"process {history.pid} {sight.ended or 'died'} {when}"),)
 
 
 def _stopped(look: ProcessProbe) -> tuple[Draft, ...]:

@@ -159,6 +159,14 @@ def test_what_dies_while_starting_is_dead_before_its_grace_is_over() -> None:
     assert kinds(look(ProcessObservation(), STARTING)) == ["process-died"]
 
 
+def test_what_dies_long_after_its_start_had_failed_was_not_starting_any_more() -> None:
+    late = STARTING._replace(starting=NOW.plus(-MINUTE))
+    told = [said(look(ProcessObservation(ended="exited with status 3"), one)) for one in (STARTING, late)]
+    words = [died.evidence for (died,) in told if isinstance(died, ProcessDied)]
+    head = "process 6 exited with status 3"
+    assert words == [f"{head} while it was starting", f"{head} before it had come up"]
+
+
 def test_what_does_not_answer_while_starting_has_time() -> None:
     assert look(ProcessObservation((NEW,), answering=False, known=True), STARTING) == ProcessConclusion()
 
