@@ -74,7 +74,7 @@ class HomeLock:
         except FileNotFoundError as error:
             raise NoHome(str(home)) from error
         except OSError as error:
-            raise LockUnusable(f"{self._path} can't be locked: {error.strerror}") from error
+            raise LockUnusable(f"{self._path} can't be locked: {_why(error, self._path)}") from error
         if self._path.name == LOCK:
             with suppress(OSError):
                 self._folder = HomeFolder(home)
@@ -227,7 +227,7 @@ def holder(path: Path) -> LockHolder | None:
             return found
         except OSError as error:
             raise LockUnusable(
-                f"nobody can tell whether a daemon runs here: {path} can't be opened: {error.strerror}"
+                f"nobody can tell whether a daemon runs here: {path} can't be opened: {_why(error, path)}"
             ) from error
         try:
             _require_plain(file, path)
@@ -290,6 +290,12 @@ def _flock_holder(file: int) -> int:
         if words[1] == "FLOCK" and words[5:6] == [device]:
             return int(words[4])
     return 0
+
+
+def _why(error: OSError, path: Path) -> str:
+    """Why the lock's file can't be used, and what to do where something else lies in the place of its folder."""
+    is_none = os.path.lexists(path.parent) and not path.parent.is_dir()
+    return f"{path.parent} is no directory; move it away" if is_none else error.strerror or str(error)
 
 
 def _require_plain(file: int, path: Path) -> None:

@@ -178,6 +178,17 @@ def test_of_a_lock_that_nobody_can_reach_nobody_is_said_to_hold_it_or_not(path: 
         holder(path)
 
 
+def test_what_lies_in_the_place_of_the_lock_s_folder_is_named_with_what_to_do(path: Path) -> None:
+    path.parent.rmdir()
+    path.parent.touch()
+    (path.parent.parent / "events.db").touch()
+    words = f": {path.parent} is no directory; move it away$"
+    with pytest.raises(LockUnusable, match=words):
+        holder(path)
+    with pytest.raises(LockUnusable, match=words):
+        HomeLock(path, "1").__enter__()
+
+
 def test_a_child_does_not_inherit_the_lock(path: Path) -> None:
     with HomeLock(path, "1"):
         child = subprocess.Popen(["sleep", "60"], close_fds=False)
