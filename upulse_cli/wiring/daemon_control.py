@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pulse_adapters.config.home import BASE, Home, NotUsable, instance_at
+from pulse_adapters.config.home import BASE, Home, instance_at
 from pulse_adapters.ipc import daemon_process as process
 from pulse_adapters.ipc.daemon_process import DaemonProcess
 from pulse_adapters.ipc.daemon_process import demand_free as demand_free
@@ -60,7 +60,7 @@ def _told(home: Home, unit: Unit | None) -> Mapping[str, Any] | None:
         if not home.exists():
             return {**about, **NOBODY, "state": "missing"} if unit else None
         return {**about, **daemon_status(home_context(home))}
-    except (NotUsable, PermissionError):
+    except (PulseError, OSError):  # one of many
         return {**about, **NOBODY, "state": "not-readable"}
 
 

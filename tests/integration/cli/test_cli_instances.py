@@ -1,6 +1,7 @@
 """Several instances beside each other, each by its name, on every command."""
 
 import json
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -116,6 +117,11 @@ def test_the_list_names_every_home_that_can_be_known(user: Run, tmp_path: Path) 
     table = user("instances").out
     assert "upulse@gone.service" in table
     assert json.dumps(found)
+    shutil.rmtree(in_its_place := tmp_path / ".upulse-b" / "run", ignore_errors=True)
+    in_its_place.touch()
+    states = {one["name"]: one["state"] for one in user("instances", "--json").json}
+    in_its_place.unlink()
+    assert states == {None: "stopped", "b": "not-readable", "gone": "missing"}
 
 
 def test_the_environment_names_an_instance(
