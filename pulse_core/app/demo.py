@@ -52,9 +52,11 @@ def kinds(*wanted: str) -> Seen:
 
 
 def pid_of(home: HomeContext, name: str = "demo") -> int:
-    """The pid of a guarded process that is up."""
+    """The pid of a guarded process that is up; raises PulseError where none is known, since 0 would be our own group."""
     found = next(one for one in home_status(home)["processes"] if one["name"] == name)
-    return int(found["pid"] or 0)
+    if found["pid"] is None:
+        raise PulseError(f"the scene found {name} {found['state']}: {found['why']}")
+    return int(found["pid"])
 
 
 def kill(stage: DemoStage) -> str:
@@ -79,7 +81,9 @@ def die_again(stage: DemoStage) -> str:
 def kill_daemon(stage: DemoStage) -> str:
     """Kill the daemon, then what it guards; then start the daemon again."""
     home = stage.home
-    daemon, guarded = int(home_status(home)["daemon"]["pid"] or 0), pid_of(home)
+    guarded, daemon = pid_of(home), home_status(home)["daemon"]["pid"]
+    if daemon is None:
+        raise PulseError("the scene's daemon has ended by itself")
     os.kill(daemon, signal.SIGKILL)
     wait_until(lambda: home.daemon.lock_holder() is None, "the daemon's death")
     os.kill(guarded, signal.SIGKILL)

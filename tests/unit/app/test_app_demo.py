@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.config.home import Home
-from pulse_core.app.demo import kinds
+from pulse_core.app.demo import kinds, pid_of
+from pulse_core.model.errors import PulseError
 from upulse_cli.wiring.demo import kill_started
+from upulse_cli.wiring.home import home_context
 
 
 @pytest.mark.parametrize(
@@ -24,6 +26,14 @@ from upulse_cli.wiring.demo import kill_started
 def test_what_answers_comes_after_what_went_wrong(come: Sequence[str], answered: bool) -> None:
     events = [{"kind": kind} for kind in come]
     assert kinds("process-died", "process-up")(events) is answered
+
+
+def test_a_scene_whose_daemon_is_gone_kills_nobody(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    home.create()
+    home.config.write_text('[[process]]\nname = "demo"\nstart = ["sleep", "infinity"]\n')
+    with pytest.raises(PulseError, match="the scene found demo unknown: no daemon tells of it"):
+        pid_of(home_context(home))
 
 
 def test_what_a_scene_has_started_ends_with_it_and_nothing_else(tmp_path: Path) -> None:
