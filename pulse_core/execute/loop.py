@@ -63,6 +63,8 @@ NUDGING_KINDS = frozenset(
 )
 SLICE = 5
 """Effects that are judged at a time: looking for a program takes some time, and others have their turn in between."""
+AGAIN_US = 60 * US_PER_SECOND
+"""How long after survival's last effect of a key the next one lets those of others begin before it."""
 NEWS_US = 20_000
 """How long an effect waits for news without which it may not be begun, until it is asked for again."""
 LONG = 10 * US_PER_SECOND
@@ -343,10 +345,11 @@ class ExecutorLoop:
         """Effects without a task, oldest first, survival's last; those for which no slot is free only if they need none.
 
         Of survival's, the newest and the oldest begin in turn: who dies beside a crowd does not wait for all of that, nor
-        does any of the crowd wait for ever. However many wait, each costs a fraction of a microsecond in each round.
+        does any of the crowd wait for ever. What was done within the last minute comes after that, or those that keep dying
+        would have one that dies once wait. However many wait, each costs a fraction of a microsecond in each round.
         """
         full: set[Holder] = set()  # nothing ends during a round: whoever has no room gets none
-        own = deque[OpenEffect]()
+        own, again = deque[OpenEffect](), deque[OpenEffect]()
         is_outside = bool(self.settings().notice_urls)
         running, reserved = self.workers.running, self._reserved
         waits = self._waits = {id_: who for id_, who in self._waits.items() if id_ in state.effects.open}
@@ -362,13 +365,15 @@ class ExecutorLoop:
             elif effect.phase is not executing:  # else it was just recorded, or by an earlier daemon
                 who = holder(effect.event.data)
                 if who == SURVIVAL:
-                    own.append(effect)
+                    (again if state.effects.pause_left(effect.event.subject, AGAIN_US, now) else own).append(
+                        effect
+                    )
                 elif effect.cancel or self._has_room(who, full):
                     yield effect
             elif self._group is not None and effect.action in OUTWARD:
                 self._resume(self._group, effect)  # it waited for an address, and there is none by now
-        while own:
-            effect = own.pop() if self._is_newest_next else own.popleft()
+        while some := own or again:
+            effect = some.pop() if self._is_newest_next else some.popleft()
             # Which slots it takes is found out when it is considered for the first time.
             if effect.cancel or effect.id not in waits or self._has_room(waits[effect.id], full):
                 yield effect

@@ -273,6 +273,33 @@ def test_who_dies_beside_a_crowd_does_not_wait_for_it_and_of_the_crowd_nobody_wa
     simulate(story, {"daemon": {"concurrency": 2}, "process": processes})
 
 
+def test_who_dies_once_does_not_wait_for_the_next_tries_of_those_that_keep_dying() -> None:
+    crowd, others = (
+        [f"{what}{number}" for number in range(count)] for what, count in (("crowd", 40), ("it", 5))
+    )
+
+    async def story(world: World) -> None:
+        restarts = world.executors["restart-process"]
+        assert isinstance(restarts, MemoryRestart)
+        restarts.seconds = 1.0
+        world.host.dying.update(crowd)
+        await world.start()
+        await asyncio.sleep(100)
+        before = len(world.host.starts)
+        for name in others:
+            world.host.kill(name)
+        await asyncio.sleep(6)
+        assert {name for name, _ in world.host.starts[before:]} > {*others}
+        await asyncio.sleep(60)
+        assert {name for name, _ in world.host.starts[before:]} == {*others, *crowd}, "nobody waits for ever"
+
+    again = {"max": 1000, "within": "1h", "backoff": "10ms", "backoff_max": "10ms", "grace": "0s"}
+    keep_dying = [{"name": name, "start": [name], "restart": again} for name in crowd]
+    processes = [*keep_dying, *({"name": name, "start": [name]} for name in others)]
+    settings = {"daemon": {"concurrency": 2}, "budget": {"actions_per_minute": 0}, "process": processes}
+    simulate(story, settings)
+
+
 def test_a_cooldown_keeps_actions_of_one_key_apart() -> None:
     async def story(world: World) -> None:
         with_note(world, cooldown=100.0)
