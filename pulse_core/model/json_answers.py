@@ -73,14 +73,14 @@ class CauseJson(TypedDict):
 class IncidentJson(TypedDict):
     """One episode of one thing.
 
-    evidence: what was seen last; causes: what was seen of it, each with its times, of logs none; requests: what people
-    requested meanwhile; delays: what had held back the answers to it; held: what does so now; wrong_ms: `lasted_ms`
-    without the times at which it was well in between, or at which nobody looked at a condition; began_after: if it
-    began while no daemon ran, when it may have been well last: it began between that and `began`, and both durations
-    are the least; unsure_ms: how much `wrong_ms` may be more; faded: nobody said that it is over, but it did not come
-    again; last_seen: when an error or a log line was seen last, of which nobody knows yet whether it comes again;
-    printed: what a process printed last; helped: whether what was done did; null if nobody knows (doubt: why), or people
-    were only told.
+    evidence: what was seen last; causes: what was seen of it, each with its times, of logs none; requests: what
+    people requested meanwhile; requested: whether they did since it was last well; delays: what had held back the
+    answers to it; held: what does so now; wrong_ms: `lasted_ms` without the times at which it was well in between,
+    or at which nobody looked at a condition; began_after: if it began while no daemon ran, when it may have been
+    well last: it began between that and `began`, and both durations are the least; unsure_ms: how much `wrong_ms`
+    may be more; faded: nobody said that it is over, but it did not come again; last_seen: when an error or a log
+    line was seen last, of which nobody knows yet whether it comes again; printed: what a process printed last;
+    helped: whether what was done did; null if nobody knows (doubt: why), or people were only told.
     """
 
     id: str
@@ -100,6 +100,7 @@ class IncidentJson(TypedDict):
     printed: str
     measures: Sequence[MeasureJson]
     requests: Sequence[str]
+    requested: bool
     delays: Sequence[str]
     held: HeldStatus | None
     helped: bool | None

@@ -110,7 +110,8 @@ class Incident:
     worked: when something that Pulse did had last worked, with nothing done by a person since;
     excused: when its process was last restarted for it, or a command run; outlived: it was seen wrong after that, too;
     unseen: for how many microseconds no daemon ran before `since`, if nothing has shown yet that it was still wrong then;
-    by_person: a person requested the start that comes next; state: in which a condition was raised last.
+    by_person: a person requested the start that comes next; state: in which a condition was raised last;
+    requested: a person requested something since it was last well.
     """
 
     id: str
@@ -143,6 +144,7 @@ class Incident:
     unseen: int = 0
     by_person: bool = False
     state: str = ""
+    requested: bool = False
 
     def has_faded(self, now: Moment) -> bool:
         """Whether nothing has ended it, and it did not come again."""
@@ -175,7 +177,7 @@ class Incident:
     def come_again(self, at: Moment, times: int, state: str) -> None:
         """It is wrong once more, and no other episode."""
         if self.over:
-            self.since = at
+            self.since, self.requested = at, False
         if self.over or self.about == "process":
             self.worked, self.by_person = None, False
         self.times, self.over, self.faded = self.times + times, False, False
@@ -207,10 +209,11 @@ class Incident:
         measure.times += 1
         return measure
 
-    def request(self, words: str) -> None:
-        """A person requested something."""
+    def request(self, words: str, is_known: bool = False) -> None:
+        """A person requested something; is_known: that is among its requests already."""
+        self.requested = self.requested or not self.over
         kept = self.requests_since if self.over else self.requests
-        kept[:] = [*kept[1 - MOST_REQUESTS :], words]
+        kept[:] = kept if is_known else [*kept[1 - MOST_REQUESTS :], words]
 
     def hold(self, by: str, us: int) -> None:
         """Answers to it were held back for so long; what holds them back now is another hold."""
@@ -314,6 +317,7 @@ class Incident:
             "printed": self.printed,
             "measures": [measure.spelled() for measure in self.measures.values()],
             "requests": self.requests,
+            "requested": self.requested,
             "delays": [f"held back for {duration_text(us)} by {by}" for by, us in self.held.items()],
             "held": {"by": self.held_by, "since": iso(self.held_since)}
             if self.held_by and not self.over

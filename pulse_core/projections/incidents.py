@@ -46,7 +46,7 @@ from pulse_core.projections.incident import (
     said,
 )
 
-VERSION = 36
+VERSION = 37
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -275,8 +275,8 @@ class IncidentFold:
                 continue
             wish.is_told = True
             measure = story.take_wish(RESTART_PROCESS, wish.key, id_, wish.reason)
-            if wish.request and not has_requests:
-                story.request(wish.request)
+            if wish.request:
+                story.request(wish.request, has_requests)
             if wish.outcome:
                 measure.settle(wish.outcome, "")
             else:

@@ -78,7 +78,7 @@ def lines(told: Mapping[str, Any], is_present: bool = True) -> Iterator[str]:
     elif told["helped"] is not None:
         by_whom = "" if told["about"] == "process" else "; whether that helped is not known"
         without = (
-            f"recovered after a request{by_whom}" if told["requests"] else "recovered, not by what Pulse did"
+            f"recovered after a request{by_whom}" if told["requested"] else "recovered, not by what Pulse did"
         )
         by_itself = without if told["ended"] else f"not recovered {'yet' if is_present else LAST_RUN}"
         yield "recovered" if told["helped"] else by_itself

@@ -339,6 +339,18 @@ def test_what_healed_by_itself_or_by_a_person_was_not_helped() -> None:
     assert one["helped"]
 
 
+def test_what_was_well_after_a_request_and_came_again_recovered_without_one() -> None:
+    failed, later = ((0, DIED, "web"), WISH, (3, FAILED, "#2")), ((6, DIED, "web"), (7, UP, "web"))
+    asked = (*failed, (4, AGAIN, "web", PERSON), (5, UP, "web"))
+    (one,) = told_of(*asked)
+    assert [*lines(one)][-1] == "recovered after a request"
+    (one,) = told_of(*asked, *later)
+    assert (one["times"], one["requests"]) == (2, ["ada requested a restart"])
+    assert [*lines(one)][-1] == "recovered, not by what Pulse did"
+    (one,) = told_of(*failed, (4, UP, "web"), (5, STOP, "web", PERSON), *later)
+    assert [*lines(one)][-2:] == ["ada requested a stop", "recovered, not by what Pulse did"]
+
+
 @pytest.mark.parametrize("about", ["process", "condition"])
 @pytest.mark.parametrize(("digest", "helped"), [("d", True), ("e", False)])
 def test_what_is_well_once_other_settings_are_loaded_is_not_said_to_be_so_by_what_pulse_did_before(
