@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
@@ -156,9 +156,9 @@ class DiskRunFiles:
         worktree = Worktree(project, Path(path))
         return await self._do(worktree.commits, worktree) if project.repository else ()
 
-    async def clean(self, run: Run, most: int) -> None:
-        """Keep of the run only a bounded output; and no more than the newest runs."""
-        await asyncio.to_thread(_clean, RunFolder.of(self._home, run.id), most)
+    async def clean(self, run: Run, most: int, known: Collection[str]) -> None:
+        """Keep of the run only a bounded output; and of others than the known ones no more than the newest."""
+        await asyncio.to_thread(_clean, RunFolder.of(self._home, run.id), most, known)
 
     async def open_pull_request(
         self, task: TaskState, project: Project, path: str, said: PullRequestParams
@@ -254,11 +254,11 @@ def _bound(folder: RunFolder, most: int) -> None:
             cut_middle(file, most, min(LAST, most // 2))
 
 
-def _clean(folder: RunFolder, most: int) -> None:
+def _clean(folder: RunFolder, most: int, known: Collection[str]) -> None:
     with suppress(OSError):
         folder.prompt.unlink()
     _bound(folder, most)
     with suppress(OSError):
-        made: Mapping[Path, float] = {one: one.stat().st_mtime for one in folder.path.parent.iterdir()}
+        made = {one: one.stat().st_mtime for one in folder.path.parent.iterdir() if one.name not in known}
         for old in sorted(made, key=lambda one: made[one])[: max(0, len(made) - KEPT)]:
             remove_tree(old)

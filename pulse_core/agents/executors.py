@@ -183,7 +183,7 @@ class CleanAgentRun(_OfAgents):
         if text:
             await self.append(events.AgentRunPrinted(text=text), run.id, event)
         agent = self.agent(run.agent)
-        await self.files.clean(run, agent.output if agent else 1 << 20)
+        await self.files.clean(run, agent.output if agent else 1 << 20, self.runs.runs)
         await self.append(events.AgentRunCleaned(run=run.id), run.task, event)
         return Result()
 

@@ -1,6 +1,6 @@
 """Where runs work, what they are told, and what they leave on the disk."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -70,8 +70,8 @@ class RunFiles(Protocol):
     async def commits(self, path: str, project: Project) -> Sequence[str]:
         """The commits in a task's folder that the project's base branch does not have, the newest first."""
 
-    async def clean(self, run: Run, most: int) -> None:
-        """Remove what it was told, and of what it has printed the middle, if that is more than `most` bytes."""
+    async def clean(self, run: Run, most: int, known: Collection[str]) -> None:
+        """Remove what it was told, the middle of what it has printed beyond `most` bytes, and old runs that aren't known."""
 
     async def open_pull_request(
         self, task: TaskState, project: Project, path: str, said: PullRequestParams

@@ -1,6 +1,6 @@
 """Agents in virtual time: a world whose programs end when a story says so, and whose files are in memory."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -76,7 +76,7 @@ class MemoryRunFiles:
     async def commits(self, path: str, project: Project) -> Sequence[str]:
         return self.made
 
-    async def clean(self, run: Run, most: int) -> None:
+    async def clean(self, run: Run, most: int, known: Collection[str]) -> None:
         self.cleaned.append(run.id)
 
     async def open_pull_request(

@@ -7,13 +7,13 @@ import subprocess
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pulse_adapters.agents.disk_run_files import MOST_KEPT, DiskRunFiles
+from pulse_adapters.agents.disk_run_files import KEPT, MOST_KEPT, DiskRunFiles
 from pulse_adapters.host.life_groups import LifeGroups
 from pulse_adapters.host.programs import LifePrograms
 from pulse_adapters.host.spawner import Spawner
@@ -253,7 +253,7 @@ async def test_an_ill_program_is_ended_with_all_that_came_out_of_it(runs: Runs, 
     printed = await runs.files.progress(run, runs.agent)  # as a daemon sees it that starts now
     assert printed.output <= runs.agent.output + 1
     assert excess_output(runs.agent, printed) == (words if name == "a gigabyte" else "")
-    await runs.files.clean(run, runs.agent.output)
+    await runs.files.clean(run, runs.agent.output, [run.id])
     assert (await runs.files.progress(run, runs.agent)).output <= MOST_KEPT
 
 
@@ -312,7 +312,7 @@ async def test_of_a_long_output_the_answer_stays_when_the_middle_is_cut(runs: Ru
     ):  # the first is what a daemon finds that has to record it again
         assert (await runs.files.answer(run, runs.agent)).text == "done"
         assert output.stat().st_size == size
-        await runs.files.clean(run, runs.agent.output)
+        await runs.files.clean(run, runs.agent.output, [run.id])
     assert (await runs.files.output(run, 100)).endswith(said + "\n")
 
 
@@ -365,7 +365,20 @@ async def test_a_pipe_in_the_place_of_an_output_holds_up_nobody(runs: Runs) -> N
     assert (await runs.files.progress(run, runs.agent)).output == 0
     with pytest.raises(PulseError, match="its output can't be read"):
         await runs.files.answer(run, runs.agent)
-    await runs.files.clean(run, 1)
+    await runs.files.clean(run, 1, [run.id])
+
+
+async def test_what_a_run_at_work_prints_stays_however_many_have_begun_after_it(runs: Runs) -> None:
+    run = await runs.start("sh", "-c", "echo so; exec sleep 86393")
+    folder = RunFolder.of(runs.home, run.id)
+    os.utime(folder.path, (0, 0))
+    others = [RunFolder.of(runs.home, f"later-{number}").path for number in range(KEPT + 3)]
+    for number, other in enumerate(others):
+        other.mkdir()
+        os.utime(other, (number + 1, number + 1))
+    await runs.files.clean(replace(run, id=others[-1].name), 1, [run.id])
+    assert folder.token.exists()
+    assert [other.exists() for other in others[:4]] == [False, False, False, True]
 
 
 @pytest.mark.parametrize("written", [0, 4_000_000_000])
