@@ -9,6 +9,7 @@ import secrets
 import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -80,26 +81,19 @@ def client_config(client: str, user: Path, command: list[str], env: Mapping[str,
     if client == "codex":
         if "pulse" in servers:
             raise PulseError(f"{path} has another server named pulse; remove it there first")
-        quoted = ", ".join(f"{name} = {_quoted(value)}" for name, value in env.items())
-        added = (
-            f"[mcp_servers.pulse]\ncommand = {_quoted(command[0])}\nargs = {_quoted(command[1:])}\n"
-            f"env = {{ {quoted} }}\n"
-        )
+        spelled = partial(json.dumps, ensure_ascii=False)  # TOML knows no halves of a rare character
+        quoted = ", ".join(f"{name} = {spelled(value)}" for name, value in env.items())
+        added = f"[mcp_servers.pulse]\ncommand = {spelled(command[0])}\nargs = {spelled(command[1:])}\n"
+        added += f"env = {{ {quoted} }}\n"
         text = f"{before.rstrip()}\n\n{added}".lstrip()
         try:
             tomllib.loads(text)
         except ValueError as error:  # as where all servers stand in one line
-            words = "write each server there as a table of its own, [mcp_servers.NAME], then try again"
-            raise PulseError(f"{path} takes no table [mcp_servers.pulse] ({error}); {words}") from error
+            raise PulseError(f"{path} takes no [mcp_servers.pulse]; write tables there: {error}") from error
         return ClientConfig(path, added, text)
     servers["pulse"] = entry
     added = json.dumps({key: {"pulse": entry}}, indent=2) + "\n"
     return ClientConfig(path, added, json.dumps(known, indent=2, ensure_ascii=False) + "\n")
-
-
-def _quoted(value: str | list[str]) -> str:
-    """As TOML has it, to which half characters mean nothing, as JSON writes a rare one by two of them."""
-    return json.dumps(value, ensure_ascii=False)
 
 
 def write_config(config: ClientConfig) -> None:

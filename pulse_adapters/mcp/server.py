@@ -128,8 +128,7 @@ class CallAllowance:
 
 
 class PulseServer:
-    """Answers agents. tools: those of the present caller; changes: tells what has changed; now: seconds of a clock that only
-    goes forward."""
+    """Answers agents. tools: of the present caller; changes: tells what has changed; now: seconds, which only grow."""
 
     def __init__(
         self, tools: Callable[[], Tools], changes: ResourceChanges, now: Callable[[], float] = time.monotonic
@@ -162,10 +161,7 @@ class PulseServer:
         async def call(**values: Any) -> str:
             tools = self._tools()
             _, limit = self._callers.get(tools.agent) or (None, CallAllowance(at=self._now()))
-            self._callers[tools.agent] = (
-                tools,
-                limit,
-            )  # with the token of now, in the place of one that has ended
+            self._callers[tools.agent] = tools, limit  # with the token of now
             limit.take(self._now())
             limit.reads += tool not in CHANGES
             try:
@@ -218,8 +214,7 @@ PROJECT: ContextVar[str] = ContextVar("project")
 
 @dataclass(frozen=True)
 class Door:
-    """Passes a request on: at /pulse to Pulse's own server, for those with a client's token; at /mcp and the path of a
-    project to the server of its guidance.
+    """Passes a request on: at /pulse, with a client's token, to Pulse's own server; at /mcp/PATH to a project's guidance.
 
     client: returns the name of the client with a token; is_watched: whether a project was added; both may read files.
     """

@@ -242,7 +242,7 @@ def test_no_configuration_is_written_that_codex_can_not_read(tmp_path: Path) -> 
     path = tmp_path / PLACES["codex"]
     path.parent.mkdir()
     path.write_text('mcp_servers = { a = { url = "x" } }')
-    with pytest.raises(PulseError, match=r"takes no table \[mcp_servers\.pulse\]"):
+    with pytest.raises(PulseError, match=r"takes no \[mcp_servers\.pulse\]; write tables"):
         client_config("codex", tmp_path, ["upulse"], ENV)
 
 

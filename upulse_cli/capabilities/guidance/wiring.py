@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 FOLD = Fold((GUIDANCE,))
 CHANGES = (GuidanceImported.kind, GuidanceChanged.kind)
-REMEMBERED = 1_000
-"""Ids that were looked for."""
 
 
 class RecordedGuidance:
@@ -43,7 +41,7 @@ class RecordedGuidance:
         self._opened = ExitStack()
         self._reader: EventReader | None = None
         self._inode, self._head, self._state = 0, Head(), FOLD.start
-        self.find = lru_cache(REMEMBERED)(self._found)
+        self.find = lru_cache(1_000)(self._found)
 
     def close(self) -> None:
         self._opened.close()

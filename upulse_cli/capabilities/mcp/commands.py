@@ -16,12 +16,7 @@ mcp = group(
 )
 
 
-class ClientProgram(StrEnum):
-    """A program whose configuration is known."""
-
-    CLAUDE = "claude"
-    CURSOR = "cursor"
-    CODEX = "codex"
+ClientProgram = StrEnum("ClientProgram", ("claude", "cursor", "codex"))
 
 
 def add_to(app: typer.Typer) -> None:
