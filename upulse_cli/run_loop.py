@@ -4,9 +4,9 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any
+from typing import Any, NoReturn
 
 
 def run_until_ended(work: Coroutine[Any, Any, Any], quits: bool = False) -> None:
@@ -22,6 +22,26 @@ def run_until_ended(work: Coroutine[Any, Any, Any], quits: bool = False) -> None
 
     with suppress(asyncio.CancelledError):
         asyncio.run(main())
+
+
+def run_on_stdio(work: Coroutine[Any, Any, Any], at_end: Callable[[], None]) -> None:
+    """Run what answers on stdout until stdin ends, or who reads the answers is gone, or SIGTERM or SIGINT comes.
+
+    Then `at_end` is called. A signal ends the process there: a thread may read stdin, which nothing breaks off.
+    """
+
+    def end(number: int, _frame: object) -> NoReturn:
+        at_end()
+        os._exit(128 + number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+    try:
+        asyncio.run(work)
+    except* BrokenPipeError:
+        pass
+    finally:
+        at_end()
 
 
 def q_pressed() -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import re
 import signal
 import subprocess
@@ -166,3 +167,44 @@ async def test_agents_do_tasks_under_their_own_names(home: CliHome, tmp_path: Pa
         ("task-executing", "bob"),
         ("task-given-up", "bob"),
     ]
+
+
+def told(name: str, **values: Any) -> str:
+    """A line by which a client over stdio calls a tool."""
+    params = {"name": name, "arguments": values}
+    return json.dumps({"jsonrpc": "2.0", "id": name, "method": "tools/call", "params": params}) + "\n"
+
+
+@pytest.mark.timeout(240)
+def test_what_was_claimed_is_given_back_however_the_session_ends(home: CliHome) -> None:
+    given = entry(home, "ada")
+    who = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    begin = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": who}
+    (task, _) = home.upulse("task", "list", "--json").json
+    for how in (None, signal.SIGTERM, signal.SIGINT):
+        with child_of_test(
+            subprocess.Popen(
+                [given["command"], *given["args"]], env=os.environ | given["env"], stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            )
+        ) as child:  # fmt: skip
+            assert child.stdin is not None
+            assert child.stdout is not None
+            assert child.stderr is not None
+            child.stdin.write(f"{json.dumps(begin)}\n")
+            child.stdin.flush()
+            assert "result" in child.stdout.readline()
+            child.stdin.write('{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
+            child.stdin.write(told("claim_task", task=task["id"]))
+            child.stdin.flush()
+            assert "lease_s" in child.stdout.readline()
+            if how:
+                child.send_signal(how)
+            else:  # the client dies before it has the answer to this
+                child.stdin.write(told("status"))
+                child.stdin.flush()
+                child.stdout.close()
+                child.stdin.close()
+            assert child.wait(PATIENCE) == (128 + how if how else 0)
+            assert not child.stderr.read()
+        assert home.upulse("task", "show", task["id"], "--json").json["status"] == "pending"

@@ -15,6 +15,7 @@ from pulse_core.home import HomeLayout
 from pulse_core.mcp.client_scope import SETTINGS
 from pulse_core.model.errors import NotAnswering, PulseError
 from upulse_cli.capabilities.guidance.wiring import guidance_service, port_taken, require_mcp
+from upulse_cli.run_loop import run_on_stdio
 
 if TYPE_CHECKING:
     from pulse_adapters.mcp.server import PulseServer
@@ -62,8 +63,7 @@ def serve_stdio(home: "HomeContext") -> None:
         raise PulseError("PULSE_TOKEN is no token of a client; upulse mcp install makes one")
 
     server = _server(home, lambda: (name, token), {})
-    asyncio.run(server.mcp().run_stdio_async())
-    server.release_claims()
+    run_on_stdio(server.mcp().run_stdio_async(), server.release_claims)
 
 
 def installation(home: "HomeContext", client: str, name: str, write: bool) -> ClientConfig:
