@@ -6,7 +6,7 @@ from typing import Any
 
 from pulse_core.app.append import Appended, append_all
 from pulse_core.app.context import HomeContext
-from pulse_core.app.status import home_status
+from pulse_core.app.status import guarded_processes, home_status
 from pulse_core.model.durations import duration_text
 from pulse_core.model.errors import Refused, UnknownName
 
@@ -35,6 +35,12 @@ def not_started_by_itself(home: HomeContext, names: Collection[str]) -> Sequence
     """Those of these processes that stay down after a stop, however long that holds: `autostart = false`."""
     processes = home.settings().settings.process
     return [one.name for one in processes if one.name in names and not one.autostart]
+
+
+def down_for_now(home: HomeContext) -> Mapping[str, str]:
+    """By name, in words, those that are down and are tried again later, which other settings may have mended."""
+    states = ("backing-off", "flapping")
+    return {name: one["why"] for name, one in guarded_processes(home).items() if one["state"] in states}
 
 
 def restart_holds(home: HomeContext, names: Iterable[str]) -> Iterator[str]:

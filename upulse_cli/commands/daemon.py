@@ -105,17 +105,21 @@ def restart(
 def reload(
     restart: Annotated[
         bool,
-        typer.Option("--restart", help="Restart the processes whose `start`, or what it is given, changed."),
+        typer.Option(
+            "--restart",
+            help="Restart those whose `start`, or what it is given, changed, and those that are down.",
+        ),
     ] = False,
     home: HomeDir = None,
 ) -> None:
     """Take changed settings into force.
 
     The daemon reads them again without missing a tick; with a fault they are refused and the old ones stay. A changed
-    `start`, `cwd`, `env`, `user` and the like are what a process has from its next start on: those are named.
+    `start`, `cwd`, `env`, `user` and the like are what a process has from its next start on: those are named, and so are
+    those that are down and tried again only later.
     """
     from pulse_core.app.append import append
-    from pulse_core.app.restarts import request_restarts
+    from pulse_core.app.restarts import down_for_now, request_restarts
     from pulse_core.app.status import why_unheard
     from pulse_core.model.errors import PulseError
     from upulse_cli.wiring.home import changed_now, settings_in
@@ -127,9 +131,9 @@ def reload(
     wait_for_settings(where, append(where, "reload-requested").event)
     say_gone(where)
     settings = where.settings().settings
-    changed = changed_now(where, settings)
+    changed = {**changed_now(where, settings), **down_for_now(where)}
     if changed and restart:
-        request_restarts(where, list(changed), "its settings have changed")
+        request_restarts(where, list(changed), "the settings were reloaded")
         say(f"Restart requested: {', '.join(changed)}.")
     elif changed:
         for name, words in changed.items():

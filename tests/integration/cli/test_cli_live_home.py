@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -296,6 +297,23 @@ def test_a_reload_says_what_has_a_changed_start_at_its_next_start_and_restarts_i
         config.write_text(good)
     live.upulse("daemon", "reload", "--restart")
     live.pid_when_up("demo", other_than=changed)  # the next test is to find none that is about to be ended
+
+
+def test_a_reload_names_what_is_down_for_now_and_tries_it_at_once_if_asked(live: CliHome) -> None:
+    config = live.path / "config.toml"
+    good, before = config.read_text(), live.pid_when_up("demo")
+    rarely = re.sub("^restart = .*", 'restart = { max = 1, backoff = "5m" }', good, flags=re.MULTILINE)
+    try:
+        config.write_text(re.sub("^start = .*", 'start = ["false"]', rarely, flags=re.MULTILINE))
+        live.upulse("daemon", "reload", "--restart")
+        eventually(lambda: live.process("demo")["state"] == "flapping", "its restarts not to help")
+        config.write_text(rarely)
+        assert "; next try in " in live.upulse("daemon", "reload").err
+        assert "Restart requested: demo." in live.upulse("daemon", "reload", "--restart").err
+        live.pid_when_up("demo", other_than=before)
+    finally:
+        config.write_text(good)
+    live.upulse("daemon", "reload", "--restart")
 
 
 def test_the_daemon_tells_its_own_part(live: CliHome) -> None:
