@@ -21,6 +21,8 @@ from pulse_core.watch.watcher_costs import Costs
 
 BACKOFF_MAX = 300.0
 """Most seconds between two samples of a watcher that fails, unless its interval is longer."""
+FAILING_GAP = 1.0
+"""Seconds from a failure to the next sample at least, whatever nudges it: a death must not wait until one is due anyway."""
 REST = 9.0
 """A watcher that nobody nudges rests at least so many times as long as its last look took of the loop: whatever the settings
 say, and however much there is to look at, it takes at most a tenth of the loop from those that answer deaths."""
@@ -156,10 +158,11 @@ class WatchLoop:
             if gap:
                 await asyncio.sleep(gap)
             rest = max(0.0, rest * stretch - gap, REST * self.costs.last_of(watcher) - gap)
-            if failures:
-                await asyncio.sleep(rest)  # one that fails is not hurried by nudges
-            else:
-                await wait_within(watcher.nudge, coalesced(rest))
+            if failures:  # nudges hurry it less, and an engine's not at all
+                pause = rest if watcher in self._enlisted else min(rest, FAILING_GAP)
+                await asyncio.sleep(pause)
+                rest -= pause
+            await wait_within(watcher.nudge, coalesced(rest))
             failures = 0 if await self.collect_once(watcher) else failures + 1
 
     async def _keep(self, watcher: Watcher, reading: Reading) -> bool:

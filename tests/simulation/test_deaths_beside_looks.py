@@ -30,6 +30,7 @@ class SearchingHost(MemoryHost):
     """
 
     is_slow: bool = False
+    search_s: float = SEARCH_S
     looks: list[tuple[float, float]] = field(default_factory=list)
 
     async def look(
@@ -37,7 +38,7 @@ class SearchingHost(MemoryHost):
     ) -> Mapping[str, ProcessObservation]:
         seen, began = await super().look(processes, known), asyncio.get_running_loop().time()
         if self.is_slow and len(processes) > 1 and not seen["absent"].found:
-            await asyncio.sleep(SEARCH_S)
+            await asyncio.sleep(self.search_s)
             self.looks.append((began, asyncio.get_running_loop().time()))
         return seen
 
@@ -153,6 +154,23 @@ def test_what_a_look_saw_before_a_death_raises_nobody_from_the_dead() -> None:
         await asyncio.sleep(3 * SEARCH_S)
         assert [kind for kind, _ in arcs(world, "second", began)] == ["restart-process", "process-up"]
         assert len(host.looks) > 1
+
+    live(story)
+
+
+def test_a_death_is_answered_soon_though_no_look_at_all_ends_in_time() -> None:
+    """As on a machine with so much to do that to search it takes longer than a look may."""
+
+    async def story(world: World) -> None:
+        host = await begun(world)
+        host.search_s = 60.0
+        await asyncio.sleep(1_000)
+        for name in NAMES:
+            began = asyncio.get_running_loop().time()
+            host.kill(name)
+            await asyncio.sleep(2)
+            assert [kind for kind, _ in arcs(world, name, began)][:2] == ["process-died", "restart-process"]
+            await asyncio.sleep(1_000)
 
     live(story)
 
