@@ -8,6 +8,7 @@ it before it died, and would tell a state that is over.
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from pulse_core.ports.host import ProcessId, ProcessObservation, ProcessTable
 from pulse_core.projections.processes import ProcessHistory
@@ -45,6 +46,8 @@ class ProcessLooks:
     _proofs: set[ProcessId] = field(default_factory=set, init=False)
     _started: set[str] = field(default_factory=set, init=False)
     _news: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _has_failed: bool = field(default=False, init=False)
+    """Whether the last look at all did not end in time: then who was started is not seen by the next one, either."""
 
     @property
     def dead(self) -> frozenset[ProcessId]:
@@ -67,14 +70,16 @@ class ProcessLooks:
         histories: Mapping[str, ProcessHistory],
         known: Mapping[str, ProcessId],
     ) -> None:
-        """Look at those whose death was seen, and those that were started; at all of these if no look is under way.
+        """Look at those whose death was seen; at all of these if no look is under way. Those that were started are among
+        them, or looked at by themselves where that takes long.
 
         It returns when those were seen that nobody else has to be asked about: to wait for a task would take several turns
         of the loop, and each of a busy one takes long. known: who is known to stand for each.
         """
         dead = [one for one in processes if self._proofs_of(one.name, histories)]
         asked = [one for one in dead if one.systemd_unit or one.pid_file]
-        started = [one for one in processes if self._under_way and one.name in self._started]
+        is_slow = bool(self._under_way) or self._has_failed
+        started = [one for one in processes if is_slow and one.name in self._started]
         at_once = [one for one in (*dead, *started) if not (one.systemd_unit or one.pid_file)]
         self._started.clear()
         if asked or not (dead or self._under_way):
@@ -103,7 +108,7 @@ class ProcessLooks:
         else:
             proofs = frozenset().union(*(self._proofs_of(name, histories) for name in names))
         look = ProcessLook(processes, histories, dict(self._stood), proofs, is_whole, seen)
-        seen.add_done_callback(self._on_done)
+        seen.add_done_callback(partial(self._on_done, is_whole))
         self._proofs -= proofs
         self._under_way.append(look)
         kept = (set() if is_whole else histories.keys()) - names  # of those of which this look tells nothing
@@ -123,10 +128,13 @@ class ProcessLooks:
         async with asyncio.timeout(self.timeout):
             return await self.table.look(processes, known)
 
-    def _on_done(self, seen: "asyncio.Future[Observations]") -> None:
+    def _on_done(self, is_whole: bool, seen: "asyncio.Future[Observations]") -> None:
         self._news.set()
-        if not seen.cancelled():
-            seen.exception()  # retrieved, even if nobody takes it any more
+        failed = (
+            seen.cancelled() or seen.exception() is not None
+        )  # retrieved, even if nobody takes it any more
+        if is_whole:
+            self._has_failed = failed
 
     async def wait(self) -> None:
         """Wait until a look is over, or a death is seen."""
