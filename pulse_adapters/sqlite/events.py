@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import mmap
 import re
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
@@ -35,6 +34,7 @@ from pulse_core.ports.stores import Objects
 LOG = logging.getLogger("pulse.log")
 T = TypeVar("T")
 BATCH = 2_000
+_CHUNK = 1 << 20
 _LAST = (1 << 63) - 1
 _MAKE: Callable[[Iterable[Any]], Event] = partial(tuple.__new__, Event)
 """A row as an event; without the count of columns that `Event._make` checks, since the query names them."""
@@ -72,14 +72,16 @@ async def connected(
 
 def _holds_redaction(path: Path) -> bool:
     """Whether a row of the -wal says that another one was redacted: its kind is followed by the other one's id."""
+    pattern, before = re.compile(rb"%s[0-9a-f]{8}-" % KIND.encode()), b""
     try:
-        with (
-            files_of(path).wal.open("rb") as file,
-            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
-        ):
-            return re.search(rb"%s[0-9a-f]{8}-" % KIND.encode(), content) is not None
-    except (OSError, ValueError):  # there is none, it is empty, or the next commit says what is wrong
-        return False
+        with files_of(path).wal.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                if pattern.search(before + chunk):
+                    return True
+                before = chunk[-len(KIND) - 9 :]
+    except OSError:  # there is none, or the next commit says what is wrong
+        pass
+    return False
 
 
 class SqliteEventLog:

@@ -3,7 +3,7 @@
 Format: sqlite.org/fileformat2.html, section 4; the -shm header: sqlite.org/walformat.html.
 """
 
-import mmap
+import os
 import struct
 import sys
 from array import array
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pulse_adapters.workers.database_files import files_of
-from pulse_core.model.errors import Damaged
+from pulse_core.model.errors import Damaged, LogUnavailable
 
 HEADER = 32
 FRAME = 24
@@ -21,7 +21,25 @@ _SIZES = frozenset(1 << bits for bits in range(9, 17))
 _PAGE = 4096
 _BIG = {0x377F0682: False, 0x377F0683: True}
 _MASK = 0xFFFFFFFF
-Buffer = bytes | mmap.mmap
+
+
+class WalFile:
+    """The bytes of a log, read when they are asked for: where they were mapped, the kernel would end whoever reads what a
+    disk that fails does not give, or what somebody has cut away meanwhile. That reads as zeros."""
+
+    def __init__(self, file: int) -> None:
+        self._file, self._size = file, os.fstat(file).st_size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, part: slice) -> bytes:
+        """Raises OSError."""
+        start, end, _ = part.indices(self._size)
+        return os.pread(self._file, end - start, start).ljust(end - start, b"\0")
+
+
+Buffer = bytes | WalFile
 
 
 class Frame(NamedTuple):
@@ -58,7 +76,8 @@ class Index(NamedTuple):
 
 
 def scan(path: Path, *, rebooted: bool = False) -> WalState:
-    """Check the log beside the database `path`; raises Damaged where rows that were on disk are gone.
+    """Check the log beside the database `path`; raises Damaged where rows that were on disk are gone, LogUnavailable where
+    it can't be read.
 
     rebooted: the machine was restarted since the last writer, so a last transaction that is torn in its
     middle is a power cut's doing and was never acknowledged.
@@ -71,8 +90,13 @@ def scan(path: Path, *, rebooted: bool = False) -> WalState:
                 path, f"the log {wal.name} is gone, with {index.frames - index.moved} frames in it"
             )
         return WalState()
-    with wal.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        return examine(content, path, rebooted=rebooted, index=index)
+    try:
+        with wal.open("rb") as file:
+            return examine(WalFile(file.fileno()), path, rebooted=rebooted, index=index)
+    except OSError as error:
+        raise LogUnavailable(
+            f"{wal} can't be read ({error.strerror}): look at the disk, then try again"
+        ) from error
 
 
 def examine(wal: Buffer, path: Path, *, rebooted: bool = False, index: Index | None = None) -> WalState:
@@ -110,7 +134,8 @@ def last_rowid(wal: Path) -> int:
 
     A leaf of a table (format: section 1.6) has its cells in the order of their row numbers.
     """
-    with wal.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+    with wal.open("rb") as file:
+        content = WalFile(file.fileno())
         said, last = int.from_bytes(content[8:12], "big"), 0
         size = said if said in _SIZES else _PAGE  # the header may be altered, too
         for number, frame in _headers(content, size, 1):

@@ -1,9 +1,12 @@
 """Bytes are flipped in files that a real, killed writer left; what was acknowledged is there, or Pulse says so."""
 
+import errno
 import os
 import random
 import shutil
 import sqlite3
+import subprocess
+import sys
 import uuid
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, closing
@@ -247,6 +250,52 @@ async def test_a_log_that_can_not_be_used_is_begun_anew_once_it_is_accepted(
     assert verify(home.events, home.objects)[:2] == (len(events), "")
     assert await accept_damage(home, Opening(), clock, objects) == (Opening(), ())
     assert os.listdir(home.damaged) == ["1"]
+
+
+CUT_MEANWHILE = """
+import os, sqlite3, sys
+from pathlib import Path
+from pulse_adapters.sqlite import wal
+from pulse_core.model.errors import Damaged
+
+path, examine = Path(sys.argv[1]), wal.examine
+writer = sqlite3.connect(path)
+writer.execute("PRAGMA journal_mode = WAL")
+writer.execute("CREATE TABLE rows (text)")
+writer.execute("INSERT INTO rows VALUES (?)", ("x" * 100_000,))
+writer.commit()
+
+def cut(content, *words, **more):
+    os.truncate(f"{path}-wal", wal.HEADER + 4120)
+    return examine(content, *words, **more)
+
+wal.examine = cut
+try:
+    wal.scan(path)
+except Damaged as damaged:
+    print(damaged)
+"""
+
+
+def test_a_wal_that_is_cut_while_it_is_looked_at_ends_nobody(tmp_path: Path) -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", CUT_MEANWHILE, str(tmp_path / "events.db")],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (told.returncode, "frames were acknowledged" in told.stdout) == (0, True), told
+
+
+def test_a_wal_that_a_disk_does_not_give_is_said(
+    tmp_path: Path, killed_writer: Killed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed_writer(tmp_path, 20)
+
+    def fails(*_: object) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "pread", fails)
+    with pytest.raises(LogUnavailable, match=r"events.db-wal can't be read \(Input/output error\)"):
+        scan(tmp_path / "events.db")
 
 
 def test_an_altered_row_is_named_at_open_and_can_be_accepted(tmp_path: Path, killed_writer: Killed) -> None:
