@@ -34,6 +34,8 @@ class Moment(NamedTuple):
 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LAST = 253_402_128_000 * US_PER_SECOND
+"""The end of 9999-12-29: two days later the calendar of Python ends, whatever an event may say, and one for some zones."""
 
 
 def on_local_clock(then: datetime) -> datetime:
@@ -46,7 +48,7 @@ def on_local_clock(then: datetime) -> datetime:
 
 def local_text(at: int) -> str:
     """UTC microseconds in words for people, on this machine's clock: `2026-01-31 09:15:00 CET`."""
-    then = datetime.fromtimestamp(at / US_PER_SECOND, UTC)
+    then = datetime.fromtimestamp(min(at, LAST) / US_PER_SECOND, UTC)
     return on_local_clock(then).strftime("%Y-%m-%d %H:%M:%S %Z")
 
 
@@ -63,4 +65,4 @@ def describe_span(began: int, ended: int) -> str:
 
 def iso(at: int) -> str:
     """UTC microseconds as ISO 8601, as `2026-01-31T08:15:00.000250Z`."""
-    return (EPOCH + timedelta(microseconds=at)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return (EPOCH + timedelta(microseconds=min(at, LAST))).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -15,6 +15,7 @@ from pulse_core.tasks.projection import REMEMBERED, TASKS, PendingTasks, after
 from pulse_core.tasks.task import MOVES, Project, Status, TaskState
 from tests.unit.tasks.task_events import ONE, OTHER, THIRD, TaskLog
 from upulse_cli.capabilities.tasks.views import FEW_WORDS, note
+from upulse_cli.time_args import local
 
 PATHS: dict[Status, tuple[str, ...]] = {
     Status.PENDING: (),
@@ -269,6 +270,13 @@ def test_an_agent_s_error_takes_a_few_words_of_a_list() -> None:
     now = Moment(0, "boot", 0)
     failed = TaskState(ONE, "app", "mend it", now, "eve", error="{}\n" * 1_000)
     assert note(failed, now) == ("{}\n" * 1_000)[:FEW_WORDS] + "…"
+
+
+def test_a_task_that_is_due_whenever_an_agent_has_said_can_be_told() -> None:
+    log = TaskLog()
+    latest = log.create(due=(1 << 62) - 1)
+    said = task_json(latest, latest.created)
+    assert (said["due"], local(said["due"])[:8]) == ("9999-12-30T00:00:00.000000Z", "9999-12-")
 
 
 @pytest.mark.parametrize("status", Status)
