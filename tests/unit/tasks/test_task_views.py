@@ -26,6 +26,14 @@ def test_what_was_refused_is_named(said: str, result: str, words: str) -> None:
     assert str(page.renderables[-1]).endswith(f"task-result-refused ada  {words}")
 
 
+@pytest.mark.parametrize("commits", [5, True, {"abc": "mend it"}, "abc mend it", []])
+def test_a_page_has_no_commits_where_an_agent_has_said_something_else(commits: object) -> None:
+    told = {"title": "mend it", "prompt": "", "result": "", "data": {"commits": commits}, "events": []}
+    page = task_page(MissingNothing(told))
+    assert isinstance(page, Group)
+    assert "commits" not in [str(one) for one in page.renderables]
+
+
 class MissingNothing(dict[str, object]):
     """A task of which nothing else is known."""
 

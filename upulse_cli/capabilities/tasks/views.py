@@ -55,7 +55,7 @@ def task_page(said: Mapping[str, Any]) -> RenderableType:
     for name in ("prompt", "result"):
         if said[name]:
             parts += [Text(), Text(name, style="dim"), Text(clean(said[name]))]
-    if commits := said["data"].get("commits"):
+    if isinstance(commits := said["data"].get("commits"), list) and commits:
         parts += [Text(), Text("commits", style="dim"), *(Text(one_line(str(one))) for one in commits)]
     return Group(*parts, Text(), *_events(said["events"]))
 
