@@ -58,6 +58,9 @@ class RuleChild(HostProcess):
         self.ask_where()
         unit = self.mark()
         await asyncio.wait([answer], timeout=max(0.0, until - time.monotonic()))
+        self.read_rest()  # the loop may have been held up for so long, with the answer in the pipe, or as much as it holds
+        if not answer.done() and self._frames.has_part:
+            await asyncio.wait([answer], timeout=GRACE)
         if not answer.done():
             place = self.where() if self.mark() == unit else ""
             self.blame(f"took longer than {seconds * 1000:,.0f} ms, and its host was ended", place)

@@ -40,6 +40,11 @@ class Frames:
         self._largest = largest
         self._read = bytearray()
 
+    @property
+    def has_part(self) -> bool:
+        """Whether a body has begun, and is not whole."""
+        return bool(self._read)
+
     def take(self, raw: bytes) -> Iterator[bytes]:
         """The bodies that are whole now, one after the other. Raises WorkerFault."""
         self._read += raw

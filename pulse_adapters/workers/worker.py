@@ -165,6 +165,12 @@ class Worker:
         except Exception as error:  # noqa: BLE001 - it is what came of the worker's words, whatever it is
             self.refuse(error)
 
+    def read_rest(self) -> None:
+        """Take what it has said by now: at its end, or where the loop was held up."""
+        for _ in range(_PIPE // _CHUNK):
+            if self._is_open:
+                self._read()
+
     def refuse(self, error: Exception) -> None:
         """Kill the worker, since what it sent has led to this error."""
         match error:
@@ -240,9 +246,7 @@ class Worker:
             code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
         self._loop.remove_reader(self._handle)
         self.dead.set_result(code)
-        for _ in range(_PIPE // _CHUNK):
-            if self._is_open:
-                self._read()  # what it said last
+        self.read_rest()
         self._shut()
 
     async def ended(self, seconds: float) -> bool:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -348,3 +349,18 @@ async def test_the_loop_turns_while_a_large_snapshot_is_encoded() -> None:
     turning.cancel()
     assert turns >= 10
     assert FOLD.load(message["projections"], told.state.seq) == told.state
+
+
+@pytest.mark.parametrize("size", [100, 4_000])
+async def test_an_answer_in_time_counts_though_the_loop_was_held_up_until_after_it(
+    size: int, tmp_path: Path
+) -> None:
+    slow = Settings.model_validate({"engine": {"deadline": "2s"}})
+    wish = f"Effect(action='notify', key=f'k{{n}}', params={{'text': 'y' * {size}}})"
+    long = f"return Verdict(tuple({wish} for n in range(15)), notes=tuple('x' * 1000 for _ in range(16)))"
+    async with host_supervisor(written(tmp_path, rule(long)), at(1, settings=slow)) as host:
+        folding = asyncio.create_task(host.fold(at(1, settings=slow), at(2, settings=slow)))
+        await asyncio.sleep(0)
+        time.sleep(2.5)
+        verdict, _, faults, *_ = await folding
+        assert (len(verdict.effects), len(verdict.notes), faults) == (15, 16, ())
