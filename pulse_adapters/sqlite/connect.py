@@ -5,14 +5,14 @@ import os
 import sqlite3
 import stat
 import struct
-from contextlib import suppress
+from contextlib import closing, suppress
 from enum import Enum
 from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from pulse_adapters.sqlite.chain import START
+from pulse_adapters.sqlite.chain import ALL_COLUMNS, START, first_fault
 from pulse_adapters.sqlite.errors import is_disk_full
 from pulse_adapters.sqlite.last_write import was_rebooted_since_written
 from pulse_adapters.sqlite.shared_memory import MendingConnection, SharedMemory, has_room, may_need_room
@@ -144,6 +144,35 @@ def refuse_damage(path: Path) -> None:
     refuse_missing(path)
     if not is_open_elsewhere(files_of(path).shm):
         scan(path, rebooted=was_rebooted_since_written(path))
+        refuse_wal_of_another(path)
+
+
+def refuse_wal_of_another(path: Path) -> None:
+    """Raise Damaged if the -wal is that of another log: what it holds does not go on from the last row that the database
+    has without it.
+
+    SQLite takes any that lies there, and whoever opens it to write moves it into the database, at the latest at its end.
+    """
+    database, wal, _ = files_of(path)
+    with suppress(sqlite3.Error, OSError):  # what can't be read is said by who opens it next
+        if wal.stat().st_size <= HEADER:
+            return
+        uri = f"file:{quote(str(database))}?mode=ro{ReadMode.FROZEN.value}"
+        with closing(open_database(path, uri)) as alone, closing(connect_readonly(path)) as both:
+            sql = f"SELECT {ALL_COLUMNS} FROM event WHERE seq > ? ORDER BY seq LIMIT 2"
+            seq, chain = head_of(alone)
+            rows = alone.execute(sql, (max(seq - 2, 0),)).fetchall()
+            previous = rows[0][12] if seq > 1 else START
+            if not rows or first_fault(rows[-1:], seq - 1, previous, lambda _: True)[1]:
+                return  # none, or of a page that a power cut tore: it lies in the -wal as a whole
+            found = both.execute(sql, (seq - 1,)).fetchall()
+            _, fault = first_fault(found[1:], seq, chain, lambda _: True)
+            if fault or [row[12] for row in found[:1]] != [chain]:
+                raise Damaged(
+                    f"{wal} is that of another log, or an older one: it does not go on from row {seq}, with which {path}"
+                    " ends; put back the -wal that belongs there, or restore it from a backup, or go on: `upulse daemon"
+                    " start --accept-damage` keeps a copy in damaged/ first"
+                )
 
 
 def refuse_altered_wal(path: Path) -> None:

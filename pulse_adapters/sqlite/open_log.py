@@ -17,6 +17,7 @@ from pulse_adapters.sqlite.connect import (
     read_schema,
     refuse_missing,
     refuse_unfinished,
+    refuse_wal_of_another,
 )
 from pulse_adapters.sqlite.errors import code, is_disk_full, translate_error
 from pulse_adapters.sqlite.last_write import (
@@ -81,6 +82,8 @@ def open_writer(path: Path, how: Opening, reserve: Reserve | None = None) -> tup
         refuse_missing(path)
         refuse_new_log(path)
     torn = "" if how.accept_damage else scan(path, rebooted=was_rebooted_since_written(path)).torn
+    if not how.accept_damage:  # after the -shm was asked, which a reader makes anew
+        refuse_wal_of_another(path)
     try:
         if not how.accept_damage and path.exists() and is_read_only(files_of(path).database.parent):
             return open_to_read(path, how, torn)

@@ -298,6 +298,53 @@ def test_a_wal_that_a_disk_does_not_give_is_said(
         scan(tmp_path / "events.db")
 
 
+def exchange(one: Path, other: Path) -> None:
+    """Have two homes have the -wal and -shm of each other."""
+    for name in ("events.db-wal", "events.db-shm"):
+        (one / name).rename(one / "aside")
+        (other / name).rename(one / name)
+        (one / "aside").rename(other / name)
+
+
+def test_the_wal_of_another_home_is_refused_before_anything_of_it_is_moved_into_the_log(
+    tmp_path: Path, killed_writer: Killed
+) -> None:
+    """Put back where they belong, both homes have all of their rows."""
+    homes, acknowledged = (tmp_path / "one", tmp_path / "other"), dict[Path, set[str]]()
+    for home in homes:
+        home.mkdir()
+        acknowledged[home] = set(killed_writer(home, 300))
+        assert outcome(home) == ""  # what it wrote is in the database now
+        acknowledged[home] |= set(killed_writer(home, 100))
+    exchange(*homes)
+    before = {home: (home / "events.db").read_bytes() for home in homes}
+    for home in homes:
+        with pytest.raises(Damaged, match="is that of another log"), SqliteEventReader(home):
+            pass
+        assert "is that of another log" in outcome(home)
+        assert (home / "events.db").read_bytes() == before[home]
+    exchange(*homes)
+    for home in homes:
+        assert outcome(home) == ""
+        assert everything_is_there(home, acknowledged[home])
+
+
+def test_a_page_that_a_power_cut_tore_is_no_sign_of_another_wal(
+    tmp_path: Path, killed_writer: Killed
+) -> None:
+    """It was being moved out of the -wal, which has it as a whole."""
+    acknowledged = set(killed_writer(tmp_path, 300))
+    assert outcome(tmp_path) == ""
+    with SqliteEventReader(tmp_path) as log:
+        chain = log.head().chain
+    path = tmp_path / "events.db"
+    place = path.read_bytes().index(chain)
+    acknowledged |= set(killed_writer(tmp_path, 100))
+    flip(path, place, 1)
+    assert outcome(tmp_path) == ""
+    assert everything_is_there(tmp_path, acknowledged)
+
+
 def test_an_altered_row_is_named_at_open_and_can_be_accepted(tmp_path: Path, killed_writer: Killed) -> None:
     killed_writer(tmp_path, 50)
     path = tmp_path / "events.db"
