@@ -69,6 +69,11 @@ def open_log_output(path: Path) -> LogOutput:
         os.close(file)
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)  # not the home: it may have been moved
+    except FileExistsError:  # a file, or a link to nothing
+        return _nowhere(f"{path.parent} is no directory; move it away")
+    except OSError:
+        pass  # to open the log says why
+    try:
         if path.exists() and path.stat().st_size > ROTATE_AT:
             os.replace(path, f"{path}.1")
     except OSError as error:
