@@ -15,7 +15,7 @@ run: setup ## set up, make a home if there is none, and run the daemon here in t
 	@exec $(BIN)/upulse daemon start --foreground --home "$(UPULSE_HOME)"
 
 test: setup-dev ## set up and pass all tests; make test TESTS=tests/unit passes some
-	$(BIN)/pytest -n 3 --dist worksteal $(TESTS)
+	$(BIN)/pytest -n 4 --dist worksteal $(TESTS)
 
 check: setup-dev ## everything CI checks: lint, format, types, imports, tests
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync types style collect

@@ -63,9 +63,9 @@ def test_it_speaks_of_its_own_task_alone_at_a_socket_of_its_group_and_by_the_com
 
             def ended() -> dict[str, object] | None:
                 said = dict(home.upulse("task", "show", id_, "--json").json)
-                return said if said["result"] or said["error"] else None
+                return said if said["status"] == "closed" or said["error"] else None
 
-            said = eventually(ended, "its answer")
+            said = eventually(ended, "its answer, and its end")
             told = json.loads(str(said["result"]))
             assert told["uid"] == user.uid
             assert "says its token" in told["without"]
