@@ -94,11 +94,13 @@ def gauges_of(sample: Sample, settings: Settings, name: str = "") -> Iterator[Ga
 def network_words(
     state: str, network: NetworkSettings, targets: Mapping[str, Mapping[str, Json]], times: str = ""
 ) -> str:
-    """What a network in this state is like, and the targets in trouble, or else all, each with its answer.
+    """What a network in this state is like, and the targets in trouble, or else all, as of a slow one, each with its answer.
 
     times: how often that was seen, in words.
     """
-    troubled = {name: one for name, one in targets.items() if not one["ok"]} or targets
+    troubled = {name: one for name, one in targets.items() if not one["ok"]}
+    if state == SLOW or not troubled:
+        troubled = dict(targets)
     words = [
         f"{name}: answered in {one['latency_ms']:.0f} ms" if one["ok"] else f"{name}: {one['detail']}"
         for name, one in [*troubled.items()][:MOST_NAMED]
@@ -110,10 +112,21 @@ def network_words(
         DOWN: "nothing that is asked answers",
         DNS_ONLY: f"names do not resolve, but {'HTTP works' if network.http else 'DNS answers'}",
         HTTP_ONLY: "names resolve, but HTTP does not work",
-        SLOW: f"every answer takes {duration_text(network.slow)} or longer",
+        SLOW: f"every {_slow_kind(network, targets)} takes {duration_text(network.slow)} or longer",
         DEGRADED: "the network works, but not every target answers as it should",
     }[state]
     return f"{head}{f', {times}' if times else ''}: {'; '.join(words)}"
+
+
+def _slow_kind(network: NetworkSettings, targets: Mapping[str, Mapping[str, Json]]) -> str:
+    """What takes too long: a name or a page if those of the other kind are answered in time, else any answer."""
+    answered = {
+        kind: [targets[name]["latency_ms"] * 1000 for name in names if targets.get(name, {}).get("ok")]
+        for kind, names in (("name", network.dns), ("page", network.http))
+    }
+    slow = [kind for kind, took in answered.items() if took and min(took) >= network.slow]
+    is_all = len(slow) == sum(bool(took) for took in answered.values())
+    return "answer" if is_all or not slow else slow[0]
 
 
 def resource_gauges(data: Mapping[str, Json], settings: ResourcesSettings) -> Iterator[Gauge]:

@@ -152,6 +152,20 @@ def test_the_evidence_names_the_targets_and_what_they_did() -> None:
     }
 
 
+def test_what_is_slow_is_told_of_those_that_are() -> None:
+    """Names that are answered at once are no late answers, and the late ones are named beside what fails."""
+    settings = NetworkSettings(dns=("n0.example",), http=("http://p0/", "http://p1/"), evidence=1)
+    (draft,) = conclude(seen((GOOD,), (LATE, DEAD)), ["slow"], None, settings)
+    assert isinstance(draft.payload, ConditionRaised)
+    assert draft.payload.evidence == (
+        "every page takes 2 s or longer, 1 round: n0.example: answered in 10 ms;"
+        " http://p0/: answered in 2000 ms; http://p1/: nobody answered"
+    )
+    (draft,) = conclude(seen((LATE,), (LATE, LATE)), ["slow"], None, settings)
+    assert isinstance(draft.payload, ConditionRaised)
+    assert draft.payload.evidence.startswith("every answer takes 2 s or longer, 1 round: ")
+
+
 def test_of_many_targets_a_few_are_named() -> None:
     answers = seen(tuple([DEAD] * 9))
     (draft,) = conclude(answers, ["down"], None, NetworkSettings(evidence=1))
