@@ -104,7 +104,8 @@ def conclude(look: Look) -> tuple[tuple[Draft, ...], CheckHistory]:
     # While it stands, it is remembered when it was last seen wrong: as the look began, since it tells nothing of later.
     streak, known = before.streak if stands else None, before.streak
     if _is_over(gauge, stands is not None):
-        streak = streak._replace(seen=look.began) if streak else None
+        # Also by the first looks after a restart, which are too few to have another one follow.
+        streak = (streak or Streak(look.began, look.began))._replace(seen=look.began) if stands else None
         # It was wrong as this look began, however long that waited for an answer.
         known = known or Streak(look.began, look.now)
         history = CheckHistory(before.bad + 1, before.first or look.began, 0, unknown, streak)

@@ -99,6 +99,18 @@ def test_with_evidence_as_many_in_a_row_must_agree_on_either() -> None:
     assert moments == [at(0).at, 0]
 
 
+def test_one_bad_look_after_a_restart_is_remembered_though_it_takes_three_for_another_one() -> None:
+    """What was bad once its process had its grace, did not become well by that restart."""
+    checked = Checked(evidence=3)
+    checked.looks(BAD, BAD, BAD)
+    checked.look(70, BAD, excuse="it was only just started")
+    checked.look(80, BAD)
+    assert [checked.look(seconds, GOOD) for seconds in (90, 100, 110)] == ["", "", "-"]
+    cleared = checked.payloads[1]
+    assert isinstance(cleared, ConditionCleared)
+    assert cleared.wrong == at(80).at
+
+
 @pytest.mark.parametrize("evidence", [1, 2])
 def test_it_is_wrong_from_when_the_first_bad_look_began(evidence: int) -> None:
     checked = Checked(evidence=evidence)
