@@ -309,6 +309,10 @@ class LinuxProcessTable:
     ) -> ProcessObservation:
         seen = await self._files.ask(path, partial(self._pid_files.observe, path))
         if not seen.found:
+            if await self._comes_up_in_background(process):
+                # A launcher that ended well is no death: who writes the file may do so a moment later.
+                detail = f"{seen.detail}; what its start left in the background has time to come up"
+                return seen._replace(busy=True, detail=detail, ended=sight.ended)
             return seen._replace(ended=sight.ended)
         if words := not_of_user(process, seen.found[0].pid):
             seen = ProcessObservation(detail=words)
@@ -392,6 +396,14 @@ class LinuxProcessTable:
                 continue
             if not self._has_started(process, one[0]):
                 yield process.name, f"nothing shows that Pulse started process {one[0].pid}"
+
+    async def _comes_up_in_background(self, process: ProcessSettings) -> bool:
+        """Whether its last start has left somebody in the background, and has its grace still."""
+        life, stood = self._lives and self._lives.last(process.name), self._claims.known.get(process.name)
+        ended = self._lives.in_background(process, stood) if self._lives else None
+        if not life or not ended or ticks_now() - life.found.started > launch_s(process) * TICKS_PER_SECOND:
+            return False
+        return bool(await successors(process, ended))
 
     def _background_starts(self, process: ProcessSettings) -> Container[int]:
         """When that began, in clock ticks after boot, which the last start has left in the background, if it has."""

@@ -227,6 +227,30 @@ def restart(spawner: Spawner, table: LinuxProcessTable, tmp_path: Path, effect: 
     return restarted
 
 
+async def test_a_server_that_has_not_written_its_pid_file_yet_is_no_dead_one(
+    spawner: Spawner, start: Start, effect: str, tmp_path: Path
+) -> None:
+    """Who goes into the background with status 0 may write the file a moment after that."""
+    script, file = f"setsid sleep 1000 & while [ ! -e {tmp_path}/go ]; do sleep 0.01; done", tmp_path / "pid"
+    first = await start(script)
+    await until(lambda: carriers(effect))
+    (tmp_path / "go").touch()
+    await over(first)
+    table = LinuxProcessTable(spawner, tmp_path, Lives(spawner, tmp_path, lambda: {"it": Life(effect, first)}))
+    patient = process(script, pid_file=str(file), restart={"grace": "1h"})
+    early = await seen(table, patient, first)
+    assert (early.found, early.busy) == ((), True)
+    assert early.detail.endswith("; what its start left in the background has time to come up")
+    (server,) = carriers(effect)
+    file.write_text(f"{server.pid}\n")
+    assert (await seen(table, patient, first)).found == (server,)
+    file.unlink()
+    os.kill(server.pid, 9)
+    await until(lambda: not is_alive(server))
+    late = await seen(table, patient, first)
+    assert (late.found, late.busy, late.ended) == ((), False, "exited with status 0")
+
+
 @pytest.mark.parametrize("fresh", [True, False])
 @pytest.mark.parametrize(
     "way", [{}, {"tcp": "127.0.0.1:1"}, {"pid_file": "/no/such/file"}], ids=["", "tcp", "pid file"]
