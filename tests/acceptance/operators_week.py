@@ -257,6 +257,18 @@ if open(sys.argv[1]).read() != "good":
     sys.exit("config invalid")
 time.sleep(9001)
 """
+DAEMONISES = """
+import os, sys, time
+if os.fork():
+    sys.exit()
+os.setsid()
+if os.fork():
+    sys.exit()
+time.sleep(0.5)
+with open(sys.argv[1], "w") as file:
+    file.write(f"{os.getpid()}\\n")
+time.sleep(9001)
+"""
 UP = {"victim": "up"}
 PIPED = process("victim", argv("sh", "-c", "read status < DIR/fifo; exit $status"), PATIENT)
 """A process that ends with the status that is written to its pipe."""
@@ -873,6 +885,17 @@ TABLE: tuple[Breakage, ...] = (
         "killed -9 by somebody", SLEEPER, killed, answered("process N was killed by SIGKILL"), short=True
     ),
     Breakage("restarted by a person", SLEEPER, restarted, nothing(), short=True),
+    Breakage(
+        "killed where it goes into the background before it writes its PID file",
+        process(
+            "victim",
+            argv(sys.executable, "-c", DAEMONISES, "DIR/pid"),
+            PATIENT,
+            'pid_file = "DIR/pid"\nexec = ["sh", "-c", "grep -q . /proc/$(cat DIR/pid)/cmdline"]\nevery = "500ms"',
+        ),
+        killed,
+        answered("process N died, and how is not known"),
+    ),
     Breakage("hung", SERVER, hung, answered(SILENT), short=True),
     Breakage("ended by a person's SIGTERM", SLEEPER, terminated, answered("process N was killed by SIGTERM")),
     Breakage("ends with status 3", PIPED, ended_by(3), answered("process N exited with status 3")),

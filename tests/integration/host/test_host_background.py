@@ -236,7 +236,9 @@ async def test_a_server_that_has_not_written_its_pid_file_yet_is_no_dead_one(
     await until(lambda: carriers(effect))
     (tmp_path / "go").touch()
     await over(first)
-    table = LinuxProcessTable(spawner, tmp_path, Lives(spawner, tmp_path, lambda: {"it": Life(effect, first)}))
+    table = LinuxProcessTable(
+        spawner, tmp_path, Lives(spawner, tmp_path, lambda: {"it": Life(effect, first)})
+    )
     patient = process(script, pid_file=str(file), restart={"grace": "1h"})
     early = await seen(table, patient, first)
     assert (early.found, early.busy) == ((), True)
