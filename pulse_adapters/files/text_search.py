@@ -7,9 +7,7 @@ import stat
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from pulse_adapters.workers.plain_file import open_plain
-
-CHUNK = 1 << 20
+from pulse_adapters.workers.plain_file import has_match, open_plain
 
 
 def files_with(directories: Collection[Path], texts: Collection[str]) -> Iterator[Path]:
@@ -31,10 +29,5 @@ def files_with(directories: Collection[Path], texts: Collection[str]) -> Iterato
 
 
 def _holds(path: Path, pattern: re.Pattern[bytes], longest: int) -> bool:
-    end = b""
     with open(open_plain(path), "rb") as file:
-        while chunk := file.read(CHUNK):
-            if pattern.search(end + chunk):
-                return True
-            end = chunk[-longest:]
-    return False
+        return has_match(file, pattern, longest)

@@ -22,6 +22,7 @@ from pulse_adapters.sqlite.payloads import LostPayload, all_plain, is_reference,
 from pulse_adapters.sqlite.redactions import KIND, SAID
 from pulse_adapters.sqlite.reserve import Reserve
 from pulse_adapters.workers.database_files import files_of
+from pulse_adapters.workers.plain_file import has_match
 from pulse_adapters.workers.read_only import why_no_new_file
 from pulse_core.model.errors import Damaged, LogUnavailable, PulseError
 from pulse_core.model.event import NO_CHAIN, Draft, Event, Head
@@ -34,7 +35,6 @@ from pulse_core.ports.stores import Objects
 LOG = logging.getLogger("pulse.log")
 T = TypeVar("T")
 BATCH = 2_000
-_CHUNK = 1 << 20
 _LAST = (1 << 63) - 1
 _MAKE: Callable[[Iterable[Any]], Event] = partial(tuple.__new__, Event)
 """A row as an event; without the count of columns that `Event._make` checks, since the query names them."""
@@ -72,16 +72,12 @@ async def connected(
 
 def _holds_redaction(path: Path) -> bool:
     """Whether a row of the -wal says that another one was redacted: its kind is followed by the other one's id."""
-    pattern, before = re.compile(rb"%s[0-9a-f]{8}-" % KIND.encode()), b""
+    pattern = re.compile(rb"%s[0-9a-f]{8}-" % KIND.encode())
     try:
         with files_of(path).wal.open("rb") as file:
-            while chunk := file.read(_CHUNK):
-                if pattern.search(before + chunk):
-                    return True
-                before = chunk[-len(KIND) - 9 :]
+            return has_match(file, pattern, len(KIND) + 9)
     except OSError:  # there is none, or the next commit says what is wrong
-        pass
-    return False
+        return False
 
 
 class SqliteEventLog:

@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import re
 import secrets
 import stat
 import time
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from typing import BinaryIO
 
 Path = str | os.PathLike[str]
+_CHUNK = 1 << 20
 UNFINISHED = f".{'[0-9a-f]' * 16}.unfinished"
 """What the names look like, as a pattern of shells, that files have which `replacing` still writes."""
 
@@ -67,6 +69,16 @@ def end_of_plain(path: Path, most: int, *, follow: bool = False) -> str:
     with open(open_plain(path, follow=follow), "rb") as file, _named_in_errors(path):
         file.seek(max(0, file.seek(0, os.SEEK_END) - most))
         return file.read(most).decode("utf-8", "replace")
+
+
+def has_match(file: BinaryIO, pattern: re.Pattern[bytes], longest: int) -> bool:
+    """Whether the rest of an open file matches. longest: bytes of the longest match. Raises OSError."""
+    end = b""
+    while chunk := file.read(_CHUNK):
+        if pattern.search(end + chunk):
+            return True
+        end = chunk[-longest:]
+    return False
 
 
 def cut_middle(file: BinaryIO, most: int, end: int) -> None:

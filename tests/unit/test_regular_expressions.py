@@ -23,6 +23,7 @@ OF_OTHERS = {
     "pulse_adapters/config/settings_check.py": {"text"},  # only whether it would be one
     "upulse_cli/capabilities/agents/wiring.py": {"tool.logged_in"},  # of the settings, in a command
     "pulse_adapters/files/text_search.py": {"b'|'.join(map(re.escape, wanted))"},  # fixed words
+    "pulse_adapters/sqlite/backup/saved_log.py": {"re.escape(text)"},  # fixed, too
 }
 """Expressions that stand elsewhere, and why it is no matter."""
 

@@ -1,8 +1,8 @@
 """Puts the rows back that were saved when the log was deleted or replaced under its writer."""
 
 import bisect
-import mmap
 import os
+import re
 import sqlite3
 import struct
 from contextlib import closing, suppress
@@ -26,6 +26,7 @@ from pulse_adapters.sqlite.synced_files import put_file
 from pulse_adapters.sqlite.verify import verify
 from pulse_adapters.sqlite.wal import last_rowid
 from pulse_adapters.workers.database_files import files_of, names_beside
+from pulse_adapters.workers.plain_file import has_match
 from pulse_adapters.workers.untrusted_paths import hand_over
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
@@ -156,8 +157,8 @@ def is_all_saved(home: HomeLayout) -> bool:
 
 
 def _holds(path: Path, text: bytes) -> bool:
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        return bool(text) and content.find(text) >= 0
+    with path.open("rb") as file:
+        return bool(text) and has_match(file, re.compile(re.escape(text)), len(text))
 
 
 def _as_it_lies(path: Path) -> sqlite3.Connection:
