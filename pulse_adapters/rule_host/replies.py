@@ -16,6 +16,7 @@ from pulse_core.model.payload import describe
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import NEVER_MS, Verdict
 from pulse_core.ports.engine import (
+    ADVICE,
     EngineFault,
     FoldResult,
     LoadedRevision,
@@ -26,7 +27,6 @@ from pulse_core.ports.engine import (
 MOST_EFFECTS = 100
 MOST_STATE = 256 * 1024
 """Bytes of a projection's value as JSON."""
-ADVICE = "advice"
 _WORDS = 2_000
 _MOST = Field(max_length=2_000)
 Name = Annotated[str, Field(pattern=ONE_LINE, min_length=1, max_length=200)]

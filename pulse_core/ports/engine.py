@@ -41,8 +41,12 @@ class Revision(NamedTuple):
     altered: str = ""
 
 
+ADVICE = "advice"
+"""Whose a fault is that is no error of a rule: it makes a replay differ, or reads what nothing has sensed."""
+
+
 class EngineFault(NamedTuple):
-    """A fault of the engine's code. whose: `rule:NAME`, `projection:NAME` or `engine`; message: with file and line."""
+    """A fault of the engine's code. whose: `rule:NAME`, `projection:NAME`, `engine` or ADVICE; message: with its place."""
 
     whose: str
     message: str

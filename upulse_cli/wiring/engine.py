@@ -203,7 +203,7 @@ def propose_rule(
         before = engine.repository.settled_staging()
         if before.dirty or not before.can_be_committed:
             raise PulseError("; ".join(before.advice()) or "staging can't be committed to now")
-        if _is_earlier_taken_back(git):
+        if _take_back_earlier(git):
             before = engine.repository.settled_staging()
         try:
             with repository_lock(path):  # or a promote would commit half of it as somebody else's
@@ -227,8 +227,9 @@ def propose_rule(
     return Proposal(commit, gates, True, answer is not None)
 
 
-def _is_earlier_taken_back(git: "Git") -> bool:
-    """Take back the commit of a proposal that nobody has seen to its end, if it is the last one in a clean staging."""
+def _take_back_earlier(git: "Git") -> bool:
+    """Take back the commit of a proposal that nobody has seen to its end, if it is the last one in a clean staging; returns
+    whether there was one."""
     from pulse_adapters.git.git_command import MAIN, STAGING
     from pulse_adapters.git.locks import repository_lock
 

@@ -13,11 +13,8 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import WithheldEffect
 from pulse_core.model.vitals import Sample
-from pulse_core.ports.engine import EngineFault, FoldResult, LoadedRevision
+from pulse_core.ports.engine import ADVICE, EngineFault, FoldResult, LoadedRevision
 from pulse_core.projections.state import Snapshot
-
-ADVICE = "advice"
-"""Whose a fault is that is no error of a rule: it makes a replay differ, or reads what nothing has sensed."""
 
 
 class RulesLoaded(NamedTuple):
