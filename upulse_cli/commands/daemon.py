@@ -107,7 +107,7 @@ def reload(
         bool,
         typer.Option(
             "--restart",
-            help="Restart those whose `start`, or what it is given, changed, and those that are down.",
+            help="Restart those whose `start`, or what it is given, changed, and those that wait for their next try.",
         ),
     ] = False,
     home: HomeDir = None,

@@ -11,7 +11,7 @@ def send_trial(home: HomeDir = None) -> None:
     """Send a notice, and say of each address whether it arrived.
 
     To all addresses of [notify] in force, by the daemon. Exits 1 if one of them did not take it; it is not tried again.
-    Addresses are named without their secrets; #1a2b at the end are the first characters of the URL's SHA-256.
+    Addresses are named without their secrets; a #1a2b at the end is the beginning of the URL's SHA-256.
     """
     from pulse_core.app.trial_notice import send_trial_notice
 
