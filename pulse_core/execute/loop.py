@@ -365,9 +365,8 @@ class ExecutorLoop:
             elif effect.phase is not executing:  # else it was just recorded, or by an earlier daemon
                 who = holder(effect.event.data)
                 if who == SURVIVAL:
-                    (again if state.effects.pause_left(effect.event.subject, AGAIN_US, now) else own).append(
-                        effect
-                    )
+                    was_done = state.effects.pause_left(effect.event.subject, AGAIN_US, now) > 0
+                    (again if was_done else own).append(effect)
                 elif effect.cancel or self._has_room(who, full):
                     yield effect
             elif self._group is not None and effect.action in OUTWARD:

@@ -264,9 +264,8 @@ class ProcessAlive:
         start = history.start
         if isinstance(died, ProcessUp) and died.pid and (not start or died.pid != start.pid):
             why = self.table.unlogged(ProcessId(died.pid, died.started or 0))
-            return replace(
-                draft, payload=ProcessUp(**{**dict(died), "unlogged": why})
-            )  # a copy would not be checked
+            checked = ProcessUp(**{**dict(died), "unlogged": why})  # as a copy would not be
+            return replace(draft, payload=checked)
         if not isinstance(died, ProcessDied) or start is None or start.logged is None:
             return draft
         if died.pid != start.pid or (history.pid, history.started) != (start.pid, start.started):

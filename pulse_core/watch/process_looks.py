@@ -130,9 +130,8 @@ class ProcessLooks:
 
     def _on_done(self, is_whole: bool, seen: "asyncio.Future[Observations]") -> None:
         self._news.set()
-        failed = (
-            seen.cancelled() or seen.exception() is not None
-        )  # retrieved, even if nobody takes it any more
+        # It is retrieved, even if nobody takes it any more.
+        failed = seen.cancelled() or seen.exception() is not None
         if is_whole:
             self._has_failed = failed
 
