@@ -18,6 +18,7 @@ from pulse_core.model.kinds import (
     ProcessStopped,
     ProcessStopRequested,
     ProcessUp,
+    SettingsLoaded,
 )
 from pulse_core.model.moment import TICK_US, US_PER_SECOND, Moment
 from pulse_core.model.names import RESTART_PROCESS, SETTLING, STOP_PROCESS
@@ -178,7 +179,7 @@ class Processes:
 _History = SimpleNamespace
 """A `ProcessHistory` that the fold of one batch may change: it has the same fields, and `more` of its `recent`."""
 
-_EFFECT, _UP = Effect.kind, ProcessUp.kind
+_EFFECT, _UP, _SETTINGS = Effect.kind, ProcessUp.kind, SettingsLoaded.kind
 
 
 class _ProcessTable(dict[str, _History]):
@@ -247,6 +248,9 @@ def after(state: Processes, events: Iterable[Event]) -> Processes:
             table.request(event)
         elif kind in SETTLING:
             table.settle(event)
+        elif kind == _SETTINGS:
+            for name in decode_plain(event.data).get("gone", ()):
+                _not_guarded(table[name])
         elif change := CHANGES.get(kind):
             data = decode_plain(event.data)
             if kind == _UP:
@@ -366,8 +370,21 @@ def _start_requested(history: _History, event: Event, data: Mapping[str, Json]) 
         history.request = RestartRequest(event.moment, event.actor, data.get("why", ""), is_start=True)
 
 
+def _not_guarded(history: _History) -> None:
+    """What was wrong with it is over, and nobody waits for it: guarded again, it begins anew. Who stands for it,
+    and whether a person has stopped it, is known still."""
+    stop = history.stop
+    _begin_anew(history)
+    history.down = history.starting = history.request = None
+    history.stop, history.stage = stop, Stage.NEW if history.up is None else history.stage
+
+
 def _forget_failures(history: _History, event: Event) -> None:
     history.cause, history.renewed = event.id, event.moment
+    _begin_anew(history)
+
+
+def _begin_anew(history: _History) -> None:
     history.attempts, history.free, history.error, history.stop = (), False, "", None
     history.recent, history.more = (), []
     history.stage = Stage.UP if history.stage is Stage.UP else Stage.NEW
@@ -386,4 +403,4 @@ CHANGES: Mapping[str, Callable[[_History, Event, Mapping[str, Json]], None]] = {
     ProcessStartRequested.kind: _start_requested,
     ProcessRestartRequested.kind: _restart_requested,
 }
-KINDS = frozenset({*CHANGES, Effect.kind, *SETTLING})
+KINDS = frozenset({*CHANGES, Effect.kind, SettingsLoaded.kind, *SETTLING})

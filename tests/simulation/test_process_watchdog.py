@@ -100,6 +100,30 @@ def test_what_goes_on_of_a_process_that_is_taken_out_of_the_settings_is_told() -
     simulate(story, ONE)
 
 
+def test_what_was_wrong_with_a_process_is_over_once_it_is_guarded_no_more() -> None:
+    async def story(world: World) -> None:
+        world.host.dying.add("gateway")
+        await world.start()
+        await asyncio.sleep(60)
+        assert (states(world), notices(world)) == ({"gateway": "flapping"}, ["gateway stays down"])
+        guarding, world.settings = world.settings, Settings.model_validate(RARE)
+        await world.ask(ReloadRequested())
+        await asyncio.sleep(10)
+        world.host.dying.clear()
+        before, world.settings = starts(world), guarding
+        await world.ask(ReloadRequested())
+        await asyncio.sleep(0.2)
+        assert (states(world), starts(world)) == ({"gateway": "up"}, before + 1)
+        await asyncio.sleep(DAY)
+        assert notices(world) == ["gateway stays down", "no longer watched: gateway stays down"]
+        world.host.kill("gateway")
+        await asyncio.sleep(1)
+        told = incidents_after(Incidents(), world.log.events).at(world.clock.now())
+        assert [(one.subject, one.over) for one in told] == [("gateway", True), ("gateway", True)]
+
+    simulate(story, {**ONE, **RARE})
+
+
 def test_the_first_start_is_no_restart() -> None:
     async def story(world: World) -> None:
         await world.start()

@@ -14,6 +14,7 @@ from pulse_core.model.kinds import (
     ProcessStopped,
     ProcessStopRequested,
     ProcessUp,
+    SettingsLoaded,
 )
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload
@@ -41,6 +42,7 @@ ABSENT = ProcessDied(pid=None, evidence="not there", healthy=True)
 DIED = ProcessDied(pid=5, evidence="gone", healthy=False)
 DIED_OLD = ProcessDied(pid=5, evidence="gone", healthy=True)
 WANTED = ProcessStopRequested(expires_us=HOUR)
+GONE = SettingsLoaded(digest="", gone=("p",))
 
 
 def told(*said: Payload | tuple[Payload, int]) -> ProcessHistory:
@@ -247,3 +249,11 @@ def test_a_restart_counts_though_its_wish_was_redacted() -> None:
     said[2] = said[2]._replace(data=REDACTED)
     history = after(Processes(), said)["p"]
     assert (history.restarts, len(history.attempts)) == (1, 1)
+
+
+def test_of_who_is_guarded_no_more_it_is_known_who_it_is_and_that_a_person_has_stopped_it() -> None:
+    living = told(ABSENT, START, ACKED, UP, DIED, START, ACKED, UP, GONE)
+    assert (living.pid, living.up is None, living.stage, living.charged) == (5, False, Stage.UP, ())
+    dead = told(ABSENT, START, ACKED, UP, DIED, START, FAILED, WANTED, GONE)
+    assert (dead.pid, dead.down, dead.stage, dead.error) == (5, None, Stage.NEW, "")
+    assert dead.down_for(event(10, UP, "p", at=10 * SECOND).moment)
