@@ -10,17 +10,20 @@ STEP = 500
 
 _FIELD = """substr(replace(tree.fullkey, '"', ''), 3)"""
 _TREE = "json_tree(CASE WHEN json_valid(sample.data) THEN sample.data ELSE 'null' END) AS tree"
+_SAMPLE = f"sample CROSS JOIN {_TREE}"
+"""In this order, and with a `+` before the key: left to itself, SQLite looks through all samples, and through each of them
+for each known name."""
 _OLD = "sample.at < ? AND tree.type IN ('integer', 'real', 'true', 'false')"
 
 OLDEST = f"SELECT max(at) FROM (SELECT at FROM sample WHERE at < ? ORDER BY at LIMIT {STEP})"
 """When the last of the oldest samples before a time was taken; NULL if there are none."""
 
 ROLL_UP = (
-    f"INSERT OR IGNORE INTO series (key, field) SELECT DISTINCT sample.key, {_FIELD} FROM sample, {_TREE} WHERE {_OLD}",
+    f"INSERT OR IGNORE INTO series (key, field) SELECT DISTINCT +sample.key, {_FIELD} FROM {_SAMPLE} WHERE {_OLD}",
     f"""
     WITH number AS MATERIALIZED (
         SELECT series.id AS series, sample.at / {MINUTE_US} AS minute, sample.id AS sample, tree.atom AS value
-        FROM sample, {_TREE} JOIN series ON series.key = sample.key AND series.field = {_FIELD} WHERE {_OLD}
+        FROM {_SAMPLE} CROSS JOIN series ON series.key = sample.key AND series.field = {_FIELD} WHERE {_OLD}
     ), newest AS (SELECT series, minute, value, max(sample) FROM number GROUP BY series, minute)
     INSERT OR IGNORE INTO minute
     SELECT series, minute, count(*), min(number.value), nullif(avg(number.value), min(number.value)),

@@ -1,6 +1,8 @@
 """Samples are rolled up to minutes before they go."""
 
 import asyncio
+import json
+import sqlite3
 import threading
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -9,11 +11,14 @@ from typing import NamedTuple
 
 import pytest
 
+from pulse_adapters.sqlite import rollups
 from pulse_adapters.sqlite.connect import connect_readonly
+from pulse_adapters.sqlite.rollups import ROLL_UP
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core.model.moment import Moment
 
 MINUTE = 60
+SCHEMA = Path(rollups.__file__).parent / "schema" / "vitals.sql"
 MINUTES = """
     SELECT field, minute * 60000000, count, low, coalesce(mean, low), coalesce(high, low), coalesce(last, low)
     FROM series JOIN minute ON minute.series = series.id WHERE key = ? ORDER BY minute, field
@@ -80,6 +85,38 @@ async def test_many_samples_are_all_rolled_up(tmp_path: Path, vitals: SqliteVita
     counts = [minute.samples for key in ("k0", "k1", "k2") for minute in minutes(tmp_path, key)]
     assert sum(counts) == 2_000
     assert len(counts) == 3 * 9
+
+
+def steps(path: Path, known: int, newer: int) -> int:
+    """Thousands of steps of SQLite's machine that ten samples of ten numbers take, beside so many known names of their key,
+    and so many samples that are not old."""
+    names = [("k", f"x{number}") for number in range(known)]
+    data, taken = json.dumps({f"x{number}": 1.5 for number in range(10)}), 0
+
+    def count() -> None:
+        nonlocal taken
+        taken += 1
+
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(SCHEMA.read_text())
+        connection.executemany("INSERT INTO series (key, field) VALUES (?, ?)", names)
+        samples = [("k", second, data) for second in [1] * 10 + [100] * newer]
+        connection.executemany(
+            "INSERT INTO sample (key, at, boot, mono, data) VALUES (?, ?, '', 0, ?)", samples
+        )
+        connection.set_progress_handler(count, 1_000)
+        for sql in ROLL_UP:
+            connection.execute(sql, (50,) * sql.count("?"))
+        assert connection.execute("SELECT count(*), min(count) FROM minute").fetchone() == (10, 10)
+    return taken
+
+
+def test_what_a_roll_up_takes_does_not_grow_with_the_names_that_are_known_nor_with_newer_samples(
+    tmp_path: Path,
+) -> None:
+    few = steps(tmp_path / "few.db", known=10, newer=0)
+    assert steps(tmp_path / "names.db", known=2_000, newer=0) <= 2 * few
+    assert steps(tmp_path / "newer.db", known=10, newer=2_000) <= 2 * few
 
 
 async def test_samples_that_a_full_disk_does_not_roll_up_stay(tmp_path: Path, vitals: SqliteVitals) -> None:
