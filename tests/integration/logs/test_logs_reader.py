@@ -225,12 +225,13 @@ async def test_a_reader_that_is_stuck_is_begun_again(log: Path, monkeypatch: pyt
 async def test_a_reader_that_the_kernel_holds_is_waited_for_by_nobody_and_reaped_in_the_end(
     log: Path,
 ) -> None:
-    place = log.parent / "dead"
+    place, asked = log.parent / "dead", log.parent / "asked"
     place.mkdir()
     reader = FollowedLogs(lambda *_: None)
-    with dead(place, reads=True) as fail:
+    with dead(place, reads=True, reader=("dd", "bs=128K", f"of={asked}", "status=none")) as fail:
         reader.follow((errors(place / "app.log"),), {}, ())
         (pid,) = reader.running
+        await until(lambda: asked.exists() and asked.stat().st_size > 0)  # before, a signal would end it
         await until(lambda: Path(f"/proc/{pid}/wchan").read_text() == "request_wait_answer")
         reader.follow((), {}, ())
         assert not reader.running
