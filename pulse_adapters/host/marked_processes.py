@@ -197,7 +197,10 @@ class MarkedProcesses:
         unsure, lost = set[int](), dict[int, str]()
         known = {pid for pid, read in before.items() if listing.get(pid) == read.inode}
         # The newest may be gone soonest.
-        new = dict(environments(sorted(listing.keys() - known, reverse=True)))
+        unread = sorted(listing.keys() - known, reverse=True)
+        # As of before they are read: what is executed after that shows another environment.
+        being_begun = {pid for pid in unread if (seen := read_stat(pid)) and _is_being_begun(seen)}
+        new = dict(environments(unread))
         hanging = {pid for pid, raw in new.items() if raw is None and is_slow_to_show(pid)}
         for pid, inode in sorted(listing.items(), reverse=True):
             read = before.get(pid)
@@ -208,7 +211,7 @@ class MarkedProcesses:
                 if seen is None or pid in hanging:
                     continue
                 is_new = seen.alive and ticks_now() - seen.started <= SETTLED
-                if raw is None or (is_new and _may_show_more(seen, raw)):
+                if raw is None or (is_new and _may_show_more(seen, raw, pid in being_begun)):
                     unsure.add(pid)
                     continue
                 # Who shows none for long is the kernel's, or has emptied it. One whose disk is slow is still being executed:
@@ -282,10 +285,13 @@ class MarkedProcesses:
                 yield pid
 
 
-def _may_show_more(seen: ProcStat, raw: bytes) -> bool:
+def _is_being_begun(seen: ProcStat) -> bool:
+    """Whether it was forked by this one, whose environment it shows until it is executed with its own."""
+    return seen.parent == os.getpid() and not seen.has_executed
+
+
+def _may_show_more(seen: ProcStat, raw: bytes, is_being_begun: bool) -> bool:
     """Whether who shows this environment may show another one later, as who is just being executed does."""
-    # Who was forked by this one shows this one's until it is executed with its own.
-    is_being_begun = seen.parent == os.getpid() and not seen.has_executed
     if raw:
         return is_being_begun
     if seen.of_kernel or (has_no_environment(seen.pid) and not is_being_begun):

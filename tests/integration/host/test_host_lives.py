@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import uuid
+import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -529,6 +530,36 @@ def test_each_process_of_the_machine_is_read_once(monkeypatch: pytest.MonkeyPatc
             marked.search()
             mine = [one.found.pid for one in marked.bearers() if one.effect == "one"]
         assert read.count(mine[0]) == 1
+
+
+def test_who_is_executed_just_after_it_was_read_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until then it shows the environment of who has forked it, and no mark."""
+    marked, (gate, opened) = MarkedProcesses(), os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # later ones than Python 3.11 warn where there are threads
+        pid = os.fork()
+    if not pid:
+        os.read(gate, 1)
+        os.execve("/bin/sleep", ["sleep", "1000"], {"PULSE_EFFECT": "one"})
+
+    def executed_after(pids: Collection[int]) -> Iterator[tuple[int, bytes | None]]:
+        told = [*environments(pids)]
+        os.write(opened, b"!")
+        while not (seen := read_stat(pid)) or not seen.has_executed:
+            pass
+        return iter(told)
+
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(marked_processes, "environments", executed_after)
+            marked.search()
+        marked.search()
+        assert [one.found.pid for one in marked.bearers() if one.effect == "one"] == [pid]
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(gate)
+        os.close(opened)
 
 
 class HeldSearch:
