@@ -111,7 +111,9 @@ class Lives:
         self.spawner, self._home, self._recorded, self._groups = spawner, home, recorded, groups
         self._mains, self.begun, self._guarded = mains, begun, guarded
         self.home_marks = marks or HomeMarks(home)
-        self._begun: Mapping[str, Life] = {}  # they may not be recorded yet; replaced, and never changed
+        self._begun = dict[str, Life]()
+        self._unrecorded: Mapping[str, Life] = {}  # of those; replaced, and never changed
+        self._unrecorded_of = Memo(_unrecorded)
         self._lives_of, self._unguarded_of = Memo(_by_first_names), Memo(_unguarded)
         self._resumed: set[str] = set()
         self._marked = MarkedProcesses()
@@ -127,7 +129,8 @@ class Lives:
 
     def begin(self, name: str, life: Life) -> None:
         """Remember a life that has just begun."""
-        self._begun = {**self._begun, name: life}
+        self._begun[name] = life
+        self._unrecorded = {**self._unrecorded, name: life}
         if self._groups:  # a moment later: its thread would hold up the record of what has begun
             asyncio.get_running_loop().call_later(MOMENT_S, self._begin_group, name, life)
 
@@ -195,9 +198,10 @@ class Lives:
         return renames
 
     def _by_first_names(self) -> Mapping[str, Life]:
-        return self._lives_of(
-            self._recorded(), self._groups.earlier() if self._groups else _NONE, self._begun
-        )
+        recorded, earlier = self._recorded(), self._groups.earlier() if self._groups else _NONE
+        # Once the log knows it, that alone says who it belongs to: it may be another name's by now.
+        self._unrecorded = self._unrecorded_of(recorded, self._unrecorded)
+        return self._lives_of(recorded, earlier, self._unrecorded)
 
     def members(self, name: str) -> tuple[ProcessId, ...]:
         """Those of the last life of this process that are in its control group; none where there is none."""
@@ -505,6 +509,13 @@ def _chosen(choice: Chosen, asked: Callable[[], Table]) -> tuple[ProcessId, ...]
     """Those that are chosen, of the table that was asked for. Blocks: for threads."""
     now = asked()
     return tuple(now[pid].found for pid in dict.fromkeys(choice(now)) if pid in now)
+
+
+def _unrecorded(recorded: Mapping[str, Life], begun: Mapping[str, Life]) -> Mapping[str, Life]:
+    """Those of these lives that the log does not know; the same object if those are all."""
+    known = {life.effect for life in recorded.values()} if begun else set()
+    new = {name: life for name, life in begun.items() if life.effect not in known}
+    return new if len(new) < len(begun) else begun
 
 
 def _by_first_names(

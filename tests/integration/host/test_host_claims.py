@@ -50,6 +50,9 @@ class Scene:
         some = [one for one in self.settings.process if not names or one.name in names]
         return dict(await self.table.look(some, self.known))
 
+    def children_of(self, found: ProcessId) -> list[ProcessId]:
+        return [one.found for one in live_processes() if one.session == found.pid and one.pid != found.pid]
+
     async def until_shown(self, found: ProcessId) -> None:
         await until(lambda: self.word in command_line(found.pid))
 
@@ -209,6 +212,27 @@ async def test_a_renamed_process_is_taken_over_whatever_it_shows_by_now(
     renamed(it, env={"PORT": "1"})
     assert not any(sight.found for sight in (await it.look()).values())
     assert left_unguarded(it.settings.process, histories, "boot") == {"first": main.pid}
+
+
+async def test_who_was_started_under_a_new_name_belongs_to_the_old_one_again_that_had_died(
+    scene: Callable[..., Scene],
+) -> None:
+    it, lives = scene(), dict[str, Life]()
+    it.start = ["sh", "-c", "sleep 1000 & sleep 1000; :", it.word]
+    it.lives = Lives(it.spawner, it.home, lambda: dict(lives), guarded=lambda: it.settings.process)
+    renamed(it)
+    dead = await it.begin("new")
+    lives["new"] = it.lives.lasts()["new"]
+    await it.lives.stop(it.settings.process[0], [dead])
+    main = await it.begin("newer")
+    lives["newer"] = it.lives.lasts()["newer"]
+    await until(lambda: len(it.children_of(main)) == 2)
+    it.settings = Settings.model_validate({"process": [{"name": "new", "start": it.start}]})
+    lives = {"new": lives["newer"]}
+    assert it.lives.lasts() == lives
+    assert it.lives.leftovers({"new": main, "newer": None}) == {}
+    await it.lives.stop(it.settings.process[0], [main])
+    assert not it.children_of(main)
 
 
 @pytest.mark.parametrize("other", ["argv", "env", "known", "guarded"])
