@@ -57,8 +57,12 @@ def newest_words(check: CheckSettings, curr: Snapshot) -> str:
     """What the newest look found while the check's condition stands; empty if there was none."""
     newest = curr.window(KEY).last
     look = newest.data.get(check.name, {}) if newest else {}
+    detail, stands = str(look.get("detail", "")), curr.conditions[name_of(check)]
+    if detail and look.get("ok") is None and stands and stands.state != UNKNOWN:
+        # That says nothing of what is wrong, nor that it is over.
+        return f"{stands.described(curr.now)}; its last look could not be made: {detail}"
     if not look.get("ok"):
-        return str(look.get("detail", ""))
+        return detail
     excuse = look.get("excused")
     counts = f"that counts for nothing: {excuse}" if excuse else f"{check.needed} in a row end it"
     return f"its last look found nothing wrong ({counts})"

@@ -112,11 +112,14 @@ def of_vital(check: CheckSettings, senses: Iterable[tuple[str, Window]]) -> Chec
     for sense, window in senses:
         if window.last is None:
             continue
-        value = next(iter(Window((window.last,)).values(name.removeprefix(f"{sense}."))), None)
+        field = name.removeprefix(f"{sense}.")
+        value = next(iter(Window((window.last,)).values(field)), None)
         if isinstance(value, int | float):
             bound = format_number((check.under if check.over is None else check.over) or 0)
             return _measured(check, value, f"{name} is {format_number(value)}", bound, {"value": value})
-        known |= {field for field, _ in numbers(window.last.data, sense)}
+        if any(isinstance(earlier, int | float) for earlier in window.values(field)):
+            return CheckOutcome(None, f"the newest sample of {sense} has no {field}")
+        known |= {each for each, _ in numbers(window.last.data, sense)}
     return CheckOutcome(None, f"nothing senses {name}{hint(name, known)}")
 
 

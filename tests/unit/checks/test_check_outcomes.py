@@ -176,3 +176,15 @@ def test_a_vital_that_nobody_senses_is_told_with_the_nearest_one() -> None:
     assert of_vital(one, [("system-resource", Window())]).value is None
     whole = of_vital(check(vital="checks.big", over=1), [window("checks", big={"ok": True, "size": 3})])
     assert whole.words == "nothing senses checks.big (did you mean 'checks.big.ok'?)"
+
+
+def test_a_vital_that_only_the_newest_sample_lacks_is_not_told_as_one_that_nobody_senses() -> None:
+    """As the memory of a process that was restarted a moment ago."""
+    one = check(vital="process-usage.web.memory", over=1)
+    (key, window_of_web), (_, late) = (
+        window("process-usage", web={"memory": 5.0}),
+        window("process-usage", db={"memory": 5.0}),
+    )
+    assert late.last
+    found = of_vital(one, [(key, window_of_web.plus(late.last))])
+    assert (found.value, found.words) == (None, "the newest sample of process-usage has no web.memory")

@@ -537,6 +537,20 @@ def test_what_stands_is_told_by_its_newest_look_though_that_was_good() -> None:
     assert story.expect("notify", key=f"notify:{NAME}").params["text"].startswith(stopped)
 
 
+def test_a_look_that_could_not_be_made_is_told_beside_what_stands_and_not_in_its_place() -> None:
+    story = given(check_watchdog, settings={"check": [{"name": "it", "file": "/x"}]})
+    story.raised(NAME, "failing", evidence="/x is not there")
+    story.tick()
+    story.acked(f"notify:{NAME}")
+    story.after("5h").sample("checks", it={"ok": None, "detail": "the file system of /x does not answer"})
+    condition = story.snapshot.conditions[NAME]
+    assert condition
+    text = "/x is not there, raised 5 h ago; its last look could not be made: the file system of /x does not answer"
+    assert seen(NAME, condition, story.snapshot) == text
+    story.tick()
+    assert story.expect("notify", key=f"notify:{NAME}").params["text"] == f"{text}; first seen 5 h ago"
+
+
 @pytest.mark.parametrize("what", [RUNS, RESTARTS, {}], ids=["command", "restart", "notice"])
 def test_a_daemon_looks_before_it_answers_what_an_earlier_one_saw(what: dict[str, Any]) -> None:
     story = a_story(**what)
