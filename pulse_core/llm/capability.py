@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from pulse_core.capability import Capability, SurvivalRule, WatcherContext
 from pulse_core.llm.endpoint import PREFIX
-from pulse_core.llm.rule import llm_watchdog
+from pulse_core.llm.rule import llm_watchdog, seen
 from pulse_core.llm.settings import ENDPOINTS
 from pulse_core.ports.watcher import Watcher
 
@@ -26,4 +26,5 @@ CAPABILITY = Capability(
     explains={PREFIX: re.compile(r"\bllm\b|litellm|completions?\b", re.IGNORECASE)},
     settings=(ENDPOINTS,),
     watchers=watchers,
+    seen=seen,
 )

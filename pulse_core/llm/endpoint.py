@@ -118,7 +118,7 @@ def _good(look: LlmProbe) -> tuple[tuple[Draft, ...], LlmHistory]:
     trail = LlmHistory(successes=look.trail.successes + 1, seen=seen)
     if look.stands is None or trail.successes < look.llm.evidence:
         return (), trail
-    answers = f"it answers, {_times(trail.successes)}"
+    answers = f"it answers, {times(trail.successes)}"
     cleared = ConditionCleared(evidence=answers, wrong=seen.at if seen else 0)
     return (Draft(cleared, subject=name_of(look.llm)),), trail
 
@@ -133,12 +133,13 @@ def _bad(look: LlmProbe) -> tuple[tuple[Draft, ...], LlmHistory]:
     state = next((state for state in reversed(states) if state != DOWN), DOWN)
     if trail.failures < needed or (look.stands is not None and look.stands.state == state):
         return (), trail
-    words, first = f"{look.answer.detail}; {_times(trail.failures)} failed", trail.first
+    words, first = f"{look.answer.detail}; {times(trail.failures)} failed", trail.first
     raised = ConditionRaised(
         evidence=words, state=state, failing=first.at if first and not look.stands else 0
     )
     return (Draft(raised, subject=name_of(look.llm)),), trail
 
 
-def _times(count: int) -> str:
+def times(count: int) -> str:
+    """So many questions, in words."""
     return "1 question" if count == 1 else f"{count} questions in a row"

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 
-from pulse_core.llm.endpoint import DOWN, PREFIX, excuse_for, name_of, process_of, process_started
+from pulse_core.llm.endpoint import DOWN, PREFIX, excuse_for, name_of, process_of, process_started, times
 from pulse_core.llm.settings import LlmSettings, endpoints_of
 from pulse_core.model.json_types import Json
+from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.names import RESTART_PROCESS
 from pulse_core.model.text import count
 from pulse_core.model.verdict import Verdict
@@ -36,11 +37,11 @@ async def llm_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
         plan, name = plan_endpoint(llm, condition, curr), name_of(llm)
         verdict = verdict.noting(f"{llm.url}: {plan.why}").holding(name, plan.held_by)
         if plan.tell:
-            words = describe_endpoint(llm.restart, condition, plan, curr)
+            words = describe_endpoint(llm, condition, plan, curr)
             told = notify_unless_told(name, f"{llm.url} gives no good answer", words, curr, KEY)
             verdict = verdict.plus(*told)
         if plan.restart:
-            reason = f"{llm.url} gives no good answer: {condition.evidence}"
+            reason = f"{llm.url} gives no good answer: {seen(name, condition, curr) or condition.evidence}"
             verdict = verdict.plus(condition_restart(plan.restart, name, reason, curr, KEY, PROCESSES))
         verdict = verdict.after_wait(plan.wait_us)
     return verdict
@@ -80,11 +81,23 @@ def counted_answers(llm: LlmSettings, curr: Snapshot) -> Mapping[str, Json]:
     return said
 
 
-def describe_endpoint(process: str | None, condition: Condition, plan: RestartPlan, curr: Snapshot) -> str:
+def describe_endpoint(llm: LlmSettings, condition: Condition, plan: RestartPlan, curr: Snapshot) -> str:
     """Describe what is wrong, what was tried, and what comes next."""
-    wrong = f"{condition.evidence}, {condition.age(curr.now)}"
-    did = describe_tries(condition, RESTART_PROCESS, process or "", curr)
+    wrong = f"{seen(name_of(llm), condition, curr) or condition.evidence}, {condition.age(curr.now)}"
+    did = describe_tries(condition, RESTART_PROCESS, llm.restart or "", curr)
     return "; ".join(filter(None, (wrong, did, plan.why)))
+
+
+def seen(name: str, condition: Condition, curr: Snapshot) -> str:
+    """What its newest answer shows, if that is of after what raised its condition, which may have failed otherwise; empty
+    if not."""
+    newest = curr.window(KEY).last
+    if newest is None or newest.moment.since(condition.seen or condition.changed) < US_PER_SECOND:
+        return ""
+    said = newest.data.get(url_of(name), {})
+    parts = (said.get("detail", ""), said.get("excused") and f"that counts for nothing: {said['excused']}")
+    failed = said.get("failures") and f"{times(said['failures'])} failed"
+    return "; ".join(filter(None, (*parts, failed))) if parts[0] else ""
 
 
 def url_of(name: str) -> str:

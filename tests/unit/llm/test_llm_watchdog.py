@@ -7,7 +7,8 @@ import pytest
 
 from pulse_core.composition import SURVIVAL
 from pulse_core.llm.rule import describe_endpoint as story_of
-from pulse_core.llm.rule import llm_watchdog
+from pulse_core.llm.rule import llm_watchdog, seen
+from pulse_core.llm.settings import LlmSettings
 from pulse_core.model.kinds import (
     DaemonStarted,
     Effect,
@@ -342,6 +343,31 @@ def test_a_restart_that_did_not_help_is_told_with_what_was_tried() -> None:
     story.expect_nothing("notify")
 
 
+def test_what_stands_is_told_by_its_newest_answer_which_may_fail_otherwise_than_the_first_ones() -> None:
+    story = a_story()
+    story.tick()
+    tried(story)
+
+    def told() -> str:
+        condition = story.snapshot.conditions[NAME]
+        assert condition
+        return seen(NAME, condition, story.snapshot)
+
+    answer = {"ok": False, "detail": "it answered 500"}
+    story.sample("llm", **{URL: {**answer, "excused": "litellm was started"}})
+    assert told() == "it answered 500; that counts for nothing: litellm was started"
+    story.after("3m").sample("llm", **{URL: {**answer, "failures": 14, "proven": True}})
+    assert told() == "it answered 500; 14 questions in a row failed"
+    story.tick()
+    assert story.expect("notify", key=TOPIC).params["text"].startswith(f"{told()}, first seen ")
+    story.acked(TOPIC)
+    story.after("3m").sample("llm", **{URL: {**answer, "failures": 20, "proven": True}}).tick()
+    reason = f"{URL} gives no good answer: it answered 500; 20 questions in a row failed"
+    assert story.expect("restart-process", key=KEY).reason == reason
+    story.sample("llm", **{URL: {"ok": True}})
+    assert told() == ""
+
+
 def test_when_the_next_restart_is_due_at_once_it_is_told_all_the_same() -> None:
     story = a_story()
     story.tick()
@@ -360,7 +386,7 @@ def test_a_restart_of_which_nothing_is_known_yet_has_not_failed() -> None:
     condition = told.snapshot.conditions[NAME]
     assert condition is not None
     open_ = condition._replace(measures=(Measure("restart-process", told.now),) * 2)
-    words = story_of("litellm", open_, RestartPlan("no more"), told.snapshot)
+    words = story_of(LlmSettings.model_validate(ENDPOINT), open_, RestartPlan("no more"), told.snapshot)
     assert words.endswith("litellm was restarted 2 times, last 0 s ago; no more")
 
 
