@@ -103,7 +103,8 @@ def copy_tree(home: Path, target: Path, name: str, left_out: list[str]) -> Itera
                 (target / folder).mkdir(mode=PRIVATE)
                 for entry in sorted(os.listdir(there), key=lambda entry: (entry not in _REFS_FIRST, entry)):
                     place = f"{folder}/{entry}"
-                    if entry.endswith(".lock") or entry == "__pycache__":
+                    # A lock outside of a repository is a file like others, as uv.lock.
+                    if (entry.endswith(".lock") and ".git" in folder.split("/")) or entry == "__pycache__":
                         continue
                     with suppress(FileNotFoundError):  # whoever works there has just removed it
                         mode = os.stat(entry, dir_fd=there, follow_symlinks=False).st_mode

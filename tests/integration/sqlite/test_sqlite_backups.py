@@ -365,6 +365,20 @@ def test_a_name_that_is_no_utf_8_comes_back(scene: BackupScene) -> None:
     assert odd.read_text() == (odd.parent / "link").read_text() == "pass"
 
 
+def test_a_file_of_the_users_own_that_is_named_as_a_lock_comes_back_and_a_lock_of_git_does_not(
+    scene: BackupScene,
+) -> None:
+    scene.write("one")
+    staging = scene.home.path / "staging"
+    (staging / ".git/refs").mkdir(parents=True)
+    for name in ("uv.lock", ".git/index.lock", ".git/refs/main.lock"):
+        (staging / name).touch()
+    made = scene.backups.make(scene.place("backup"), silent)
+    shutil.rmtree(staging)
+    scene.backups.restore(made.path, True, nothing, silent)
+    assert [path.name for path in staging.rglob("*.lock")] == ["uv.lock"]
+
+
 @pytest.mark.timeout(120)
 def test_settings_that_are_no_file_or_have_no_end_are_refused_by_name(scene: BackupScene) -> None:
     scene.write("one")
