@@ -34,7 +34,7 @@ from pulse_adapters.sqlite.backup.known_rows import last_backup
 from pulse_adapters.sqlite.backup.manifest import Manifest, read_manifest
 from pulse_adapters.sqlite.backup.saved_log import holds_rows
 from pulse_adapters.sqlite.backup.swap import ADDED, anything_in, link_or_copy
-from pulse_adapters.sqlite.checkpoints import read_checkpoints
+from pulse_adapters.sqlite.checkpoints import read_checkpoints, read_host
 from pulse_adapters.sqlite.connect import connect_readonly, is_orphaned_wal, refuse_damage
 from pulse_adapters.sqlite.errors import is_of_values, translate_error
 from pulse_adapters.sqlite.events import SqliteEventLog
@@ -236,9 +236,15 @@ class HomeRestore:
                 os.rename(last, last, src_dir_fd=staged, dst_dir_fd=there)
 
     def _outcome(self, present: PresentLog, tail: Salvaged) -> Restored:
-        heads = [checkpoint.head.seq for checkpoint in read_checkpoints(self.home.state).values()]
-        last = last_backup(self.home)
-        known = max(present.seq, last.row[0] if last else 0, *heads, self.anchored(self.manifest.host))
+        """What is to be said; how many rows are lost is told by those alone that know this log, and not one before it."""
+        ours, last = ("", self.manifest.host), last_backup(self.home)
+        heads = [kept.head.seq for kept in read_checkpoints(self.home.state).values()]
+        known = max(
+            present.seq,
+            last.row[0] if last and last.host in ours else 0,
+            *(heads if read_host(self.home.state) in ours else ()),
+            self.anchored(self.manifest.host),
+        )
         return Restored(
             source=str(self.backup),
             made_at=self.manifest.made_at,

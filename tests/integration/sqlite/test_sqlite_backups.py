@@ -20,12 +20,13 @@ from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.backup.manifest import DEEPEST, read_manifest
 from pulse_adapters.sqlite.backup.store import MOST_PLAIN, HomeBackups
 from pulse_adapters.sqlite.backup.swap import finish_decided
+from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.workers.untrusted_paths import remove_tree
 from pulse_core import __version__
 from pulse_core.model.errors import Damaged, HomeBusy, PulseError
-from pulse_core.model.event import Draft
+from pulse_core.model.event import Checkpoint, Draft
 from pulse_core.model.kinds import ErrorReported, SettingsLoaded
 from pulse_core.ports.readers import EventQuery
 
@@ -111,6 +112,21 @@ def test_rows_after_the_backup_are_kept_if_that_is_wanted(
     assert (restored.rows, restored.salvaged, restored.lost) == (1, int(keep_tail), int(not keep_tail))
     assert earlier is None
     assert scene.rows() == rows
+
+
+def test_rows_of_another_log_that_was_moved_away_are_not_said_to_be_lost(scene: BackupScene) -> None:
+    (scene.directory / "other").mkdir()
+    other = BackupScene(scene.directory / "other")
+    other.write("one")
+    other.backups.make(scene.place("backup"), silent)
+    scene.write("two", "three")
+    scene.backups.make(scene.place("own"), silent)
+    with SqliteEventReader(scene.home.path) as log:
+        head, host = log.head(), log.host()
+    asyncio.run(SqliteCheckpoints(scene.home.state, host).save({"state": Checkpoint(1, head, "{}")}))
+    scene.home.events.rename(scene.directory / "moved.db")
+    restored, _ = scene.backups.restore(scene.place("backup"), True, nothing, silent)
+    assert (restored.rows, restored.lost, scene.rows()) == (1, 0, ["one"])
 
 
 @pytest.mark.parametrize("schema", ["", "CREATE TABLE sample (id)"])
