@@ -78,7 +78,9 @@ def _finish(home: HomeLayout, aside: Path) -> None:
         if (home.restoring / name).exists():
             _move_aside(home.path, aside, f"{name}-*")
             _move_aside(home.path, aside, f"{name}.saved*")
-            if (home.path / name).exists():  # there is always one under its name
+            if (home.path / name).is_dir():
+                _move_aside(home.path, aside, name)
+            elif (home.path / name).exists():  # there is always one under its name
                 link_or_copy(home.path / name, aside / name)
             os.replace(home.restoring / name, home.path / name)
     for name in (*ADDED, *(log.name for log in home.shadow_logs)):
@@ -93,6 +95,9 @@ def _finish(home: HomeLayout, aside: Path) -> None:
 
 def _move_aside(directory: Path, aside: Path, pattern: str) -> None:
     for path in directory.glob(pattern):
+        if path.is_dir() and not path.is_symlink():  # somebody's own, which has no second name
+            os.rename(path, aside / path.name)
+            continue
         link_or_copy(path, aside / path.name)
         path.unlink()
 

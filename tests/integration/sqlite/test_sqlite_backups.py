@@ -23,6 +23,7 @@ from pulse_adapters.sqlite.backup.swap import finish_decided
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.events import SqliteEventLog
+from pulse_adapters.sqlite.vitals_file import open_vitals
 from pulse_adapters.workers.untrusted_paths import remove_tree
 from pulse_core import __version__
 from pulse_core.model.errors import Damaged, HomeBusy, PulseError
@@ -127,6 +128,20 @@ def test_rows_of_another_log_that_was_moved_away_are_not_said_to_be_lost(scene: 
     scene.home.events.rename(scene.directory / "moved.db")
     restored, _ = scene.backups.restore(scene.place("backup"), True, nothing, silent)
     assert (restored.rows, restored.lost, scene.rows()) == (1, 0, ["one"])
+
+
+@pytest.mark.parametrize("name", ["events.db-old", "vitals.db", "vitals.db-wal", "state.db.saved"])
+def test_a_folder_that_is_named_as_what_is_exchanged_is_kept_aside(scene: BackupScene, name: str) -> None:
+    scene.write("one")
+    open_vitals(scene.home.vitals)[0].close()
+    scene.backups.make(scene.place("backup"), silent)
+    for path in scene.home.path.glob("vitals.db*"):
+        path.unlink()
+    (scene.home.path / name).mkdir()
+    restored, _ = scene.backups.restore(scene.place("backup"), True, nothing, silent)
+    assert (Path(restored.kept_at) / name).is_dir()
+    assert scene.home.vitals.is_file()
+    assert scene.rows() == ["one"]
 
 
 @pytest.mark.parametrize("schema", ["", "CREATE TABLE sample (id)"])
