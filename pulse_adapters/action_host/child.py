@@ -78,10 +78,16 @@ class ActionHostChild:
     async def _carry_out(self, request: Message, number: int) -> None:
         answer = await self._dispatcher.answer(request)
         del self._calls[number]  # what is cleared away now is not cancelled
+        is_cleared = True
         if "wrong" in answer:
-            await self._tracker.end(number)
+            try:
+                await self._tracker.end(number)
+            except OSError:  # as without a descriptor, which may be what is wrong
+                is_cleared = False
         self._tracker.forget(number)
         host_side.send({"id": number, **answer})
+        if not is_cleared:
+            os._exit(1)  # then the daemon ends all that was begun here
 
     def _answer_not_started(self, number: int) -> None:
         """Answer for a call that was cancelled before its first step."""

@@ -320,6 +320,20 @@ async def test_what_a_call_began_ends_when_it_is_cancelled(tmp_path: Path) -> No
 
 
 @pytest.mark.usefixtures("patience")
+async def test_a_call_that_leaves_no_descriptor_is_answered_and_what_it_began_ends_with_its_host(
+    tmp_path: Path,
+) -> None:
+    before = set(sleepers())
+    body = f"{SLEEPERS['in its session']}\nself.held = []\n"
+    body += "while True: self.held.append(os.open(os.devnull, os.O_RDONLY))"
+    async with at_work(written(tmp_path, executor(body))) as scene:
+        pid = scene.pid
+        with pytest.raises(PulseError, match="Too many open files"):
+            await scene.act()
+        await until(lambda: scene.pid != pid and not set(sleepers()) - before)
+
+
+@pytest.mark.usefixtures("patience")
 async def test_what_another_call_began_lives_on(tmp_path: Path) -> None:
     before = set(sleepers())
     good = watcher(SLEEPERS["in its session"] + "\nreturn Reading({})")
