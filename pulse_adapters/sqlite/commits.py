@@ -8,10 +8,10 @@ import json
 import logging
 import sqlite3
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -130,7 +130,8 @@ class CommitCall(NamedTuple):
 class Commits:
     """The queue in front of the writer's connection, and the one task that empties it.
 
-    The task runs until `close`; a caller that is cancelled takes nothing with it, since it only waits.
+    The task runs until `close`; a caller that is cancelled takes nothing with it, since it only waits. The files are looked
+    at in threads alone: the server of a disk may not answer what is only asked of them, either.
     """
 
     def __init__(self, connection: ThreadConnection, path: Path, head: Head, reserve: Reserve | None) -> None:
@@ -148,18 +149,20 @@ class Commits:
         self._looked = float("-inf")
         self.written_by_others = asyncio.Event()
         """Set when somebody else has written into events.db, so that its rows are to be read again."""
-        self._is_writing = False
+        self._loop = asyncio.get_running_loop()
+        self._looking, self._writing = threading.Lock(), threading.Lock()
+        """Held while somebody looks at the files, and while events.db is written from here."""
         self._fault = self._gone = ""
         self._saved: tuple[int, ...] = ()
         self._is_kept = False
         self._saving: asyncio.Task[None] | None = None
         self._task = asyncio.create_task(self._run(), name=f"commits of {path.name}")
 
-    def continue_over(self, connection: ThreadConnection) -> None:
+    async def continue_over(self, connection: ThreadConnection) -> None:
         """Write over this connection from now on; the database is the same, and at the same head."""
-        self._connection, self._files = connection, LogFiles(self._path)
-        self._last_row.close()
-        self._last_row = LastRow(self._path)
+        await asyncio.to_thread(self._last_row.close)
+        self._connection, self._files = connection, await asyncio.to_thread(LogFiles, self._path)
+        self._last_row = await asyncio.to_thread(LastRow, self._path)
 
     async def record(self, rows: Sequence[Row]) -> Sequence[Event]:
         """The rows as events, once they are on disk."""
@@ -175,31 +178,50 @@ class Commits:
         self._closed = True
         self._wake.set()
         await asyncio.wait({self._task})
-        self._last_row.close()
+        await asyncio.to_thread(self._last_row.close)
         with suppress(LogGone):
             await self.check()
-        if self._gone and not self._is_saved():
+        if self._gone and not await asyncio.to_thread(self._is_saved):
             LOG.critical("%s: its %d rows are LOST: %s", self._path, self.head.seq, self._gone)
 
     async def check(self) -> None:
         """Raise LogGone if the files are not those that were opened, once their rows are saved."""
-        self._notice_others()
-        if self._notice_gone() or (not self._files.is_wal_as_found and await self._notice_altered()):
+        if await self._notice_gone() or (not self._files.is_wal_as_found and await self._notice_altered()):
             assert self._saving is not None
             await asyncio.wait({self._saving})
             raise LogGone(self._gone)
 
     def _notice_others(self) -> None:
-        if not self._is_writing and self._files.is_written_by_others():
-            self.written_by_others.set()
+        if self._files.is_written_by_others():
+            self._loop.call_soon_threadsafe(self.written_by_others.set)
 
-    def _notice_gone(self) -> bool:
+    async def _notice_gone(self) -> bool:
         """Whether the files are gone; saves their rows beside them if they are not saved yet, or what was saved is gone.
+
+        Raises LogGone as `_look` does.
+        """
+        is_gone, is_saved = await asyncio.to_thread(self._look)
+        if is_gone and not is_saved and (self._saving is None or self._saving.done()):
+            self._saving = asyncio.create_task(self._save(), name=f"saving {self._path.name}")
+        return is_gone
+
+    def _look(self) -> tuple[bool, bool]:
+        """Whether the files are gone, and whether their rows are saved. For threads.
 
         Raises LogGone if they were only moved as they are, or hidden: then they are whole where they lie, and may come
         back. Where those that were gone are back, they are the log again, once what was saved is removed: beside that nobody
         takes them for it.
         """
+        with self._looking:
+            if self._writing.acquire(blocking=False):
+                try:
+                    self._notice_others()
+                finally:
+                    self._writing.release()
+            self._look_for_files()
+            return bool(self._gone), bool(self._gone) and self._is_saved()
+
+    def _look_for_files(self) -> None:
         is_back = self._gone and not self._is_kept and self._is_back()
         if is_back and self._files.remove(_saved_name(self._path)):
             LOG.warning("%s is where it was: it is written again", self._path)
@@ -217,16 +239,13 @@ class Commits:
                     f" more, and nothing is lost; unmount it: umount {self._path.parent}"
                 )
             self._refuse(fault)
-        if self._gone and (self._saving is None or (self._saving.done() and not self._is_saved())):
-            self._saving = asyncio.create_task(self._save(), name=f"saving {self._path.name}")
-        return bool(self._gone)
 
     async def _notice_altered(self) -> bool:
         """Whether a frame of the -wal is not what was written, which only the open connection can still mend."""
         wal, limit = self._files.wal, sys.maxsize if self._closed else FRAMES
         if fault := await asyncio.to_thread(wal.fault, limit):
             self._refuse(fault)
-        return self._notice_gone()
+        return await self._notice_gone()
 
     def _refuse(self, fault: str) -> None:
         self._fault = fault
@@ -242,7 +261,7 @@ class Commits:
         except (OSError, sqlite3.Error) as error:
             how = f"its rows could not be saved in {saved} ({error}), which is tried again; don't stop the daemon"
         else:
-            self._saved = self._files.version(saved.name)
+            self._saved = await asyncio.to_thread(self._files.version, saved.name)
             more = self.head.seq - last
             lost = f", and {more} after that {are(more)} LOST" if more > 0 else ""
             how = (
@@ -258,10 +277,13 @@ class Commits:
             return False
         with suppress(LogGone):
             await self.check()
+        return await asyncio.to_thread(self._append_to_saved, rows)
+
+    def _append_to_saved(self, rows: Sequence[Row]) -> bool:
         if self._is_saved():
             with suppress(OSError):
                 saved = self._files.own_home() / _saved_name(self._path)
-                await asyncio.to_thread(_append, saved, rows)
+                _append(saved, rows)
                 self._saved, self._is_kept = self._files.version(saved.name), True
         return self._is_kept and self._is_saved()
 
@@ -347,24 +369,17 @@ class Commits:
     async def _insert(self, rows: Sequence[Row]) -> Sequence[Event]:
         """Write the rows at the head, tell the listeners; the head moves only once they are on disk."""
         events, statements, head = _placed(rows, self.head)
-        now = asyncio.get_running_loop().time()
-        if now >= self._looked + LOOK_INTERVAL or self._files.is_wal_shorter():
-            self._looked = now  # before the commit: it would fill up a -wal that was cut
-            if self._notice_gone():
-                raise LogGone(self._gone)
-        self._notice_others()
-        self._is_writing = True
         try:
             await self._execute(statements, head.seq)
+        except LogGone:
+            await self._notice_gone()
+            raise
         except sqlite3.OperationalError as error:
-            if code(error) != sqlite3.SQLITE_FULL or not self._reserve or not self._reserve.free():
+            is_full = code(error) == sqlite3.SQLITE_FULL
+            if not (is_full and self._reserve and await asyncio.to_thread(self._reserve.free)):
                 raise
             await self._execute(statements, head.seq)
-        finally:
-            self._is_writing = False
-            self._files.on_write()
         self.head = head
-        self._files.on_commit()
         if any(event.kind == KIND for event in events):
             await self.empty_wal()
         for listener in tuple(self.listeners):  # one may leave while it is told
@@ -377,8 +392,13 @@ class Commits:
 
     async def empty_wal(self) -> None:
         """Leave nothing of what was redacted in the -wal; beside a reader it stays until the next checkpoint."""
-        await self._connection.run(partial(self._checkpoint, "TRUNCATE"))
-        self._files.on_write()
+
+        def work(connection: sqlite3.Connection) -> None:
+            with self._writing:
+                self._checkpoint("TRUNCATE", connection)
+                self._files.on_write()
+
+        await self._connection.run(work)
 
     def _checkpoint(self, how: str, connection: sqlite3.Connection) -> None:
         """Move the -wal into the database; what can't be moved now is still in the -wal."""
@@ -388,20 +408,38 @@ class Commits:
             self._files.forget_unwritten()
 
     async def _execute(self, statements: list[tuple[str, list[Any]]], last: int) -> None:
-        """One statement commits by itself; more than one need a transaction around them."""
+        """One statement commits by itself; more than one need a transaction around them. Raises LogGone.
+
+        All in the connection's thread: a disk that hangs would hold up the event loop.
+        """
+        now = self._loop.time()
 
         def work(connection: sqlite3.Connection) -> None:
-            """In the connection's thread: a disk that hangs would hold up the event loop."""
-            try:
-                _carry_out(statements, connection)
-            except sqlite3.OperationalError:
-                self._files.cut_unwritten()
-                raise
-            self._last_row.note(last)
-            if self._files.wal_frames() >= MOVED:
-                self._checkpoint("PASSIVE", connection)
+            if now >= self._looked + LOOK_INTERVAL or self._files.is_wal_shorter():
+                self._looked = now  # before the commit: it would fill up a -wal that was cut
+                if self._look()[0]:
+                    raise LogGone(self._gone)
+            with self._writing:
+                self._notice_others()
+                try:
+                    self._write_out(statements, last, connection)
+                finally:
+                    self._files.on_write()
+                self._files.on_commit()
 
         await self._connection.run(work)
+
+    def _write_out(
+        self, statements: Sequence[tuple[str, list[Any]]], last: int, connection: sqlite3.Connection
+    ) -> None:
+        try:
+            _carry_out(statements, connection)
+        except sqlite3.OperationalError:
+            self._files.cut_unwritten()
+            raise
+        self._last_row.note(last)
+        if self._files.wal_frames() >= MOVED:
+            self._checkpoint("PASSIVE", connection)
 
 
 def _carry_out(statements: Sequence[tuple[str, list[Any]]], connection: sqlite3.Connection) -> None:

@@ -180,9 +180,9 @@ class SqliteEventLog:
             except PulseError as error:
                 with suppress(PulseError):  # then nothing can be read either, until the next append
                     writer, self._reader, _ = await self._reconnect(False)
-                    self._commits.continue_over(writer)
+                    await self._commits.continue_over(writer)
                 raise LogUnavailable(str(error)) from error
-            self._commits.continue_over(writer)
+            await self._commits.continue_over(writer)
             if start.is_read_only:
                 raise LogUnavailable(
                     f"{self._path} can't be written, nothing was recorded: make room on its disk"

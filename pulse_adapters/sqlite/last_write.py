@@ -70,7 +70,8 @@ class LastRow:
     def close(self) -> None:
         """Note nothing more."""
         if self._file:
-            self._file.close()
+            with suppress(OSError):  # a server says only then that it could not keep what was written
+                self._file.close()
 
 
 def last_row_noted(path: Path) -> int:

@@ -211,14 +211,12 @@ class LogFiles:
     def _is_shorter(self, head: Head) -> bool:
         try:
             file = os.open(self._wal, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        except OSError:
+            try:
+                size, salt = os.fstat(file).st_size, os.pread(file, HEADER, 0)[16:24]
+            finally:
+                os.close(file)
+        except OSError:  # of the close, too: a server may say only then that it has failed
             return False
-        try:
-            size, salt = os.fstat(file).st_size, os.pread(file, HEADER, 0)[16:24]
-        except OSError:
-            return False
-        finally:
-            os.close(file)
         if any(self._salt) and salt and not any(salt):
             return True
         if size < self._wal_size and ((salt and salt == self._salt) or not _holds(self._path, head)):

@@ -52,14 +52,12 @@ class WalWatch:
             return ""
         try:
             file = os.open(self._wal, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        except OSError:
+            try:
+                words = self._look(file, index, limit)
+            finally:
+                os.close(file)
+        except OSError:  # of the close, too: a server may say only then that it has failed
             return ""
-        try:
-            words = self._look(file, index, limit)
-        except OSError:
-            return ""
-        finally:
-            os.close(file)
         after = self._read_index() if words else None
         return f"{words} of {self._wal} {ALTERED}" if after and after.salt == index.salt else ""
 

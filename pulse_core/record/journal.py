@@ -341,18 +341,28 @@ class Journal:
 
     async def run(self) -> None:
         """Write held drafts as soon as possible, and look whether the log is still there, for ever."""
-        while True:
-            await wait_within(self._holding, coalesced(CHECK_INTERVAL))
-            await self.look()
-            if self.hangs or self._held:
-                await asyncio.sleep(RETRY)
-            if self.hangs:
-                self._tell_unavailable(False)
-            elif not self._held:
-                self._holding.clear()
-                continue
-            with suppress(LogUnavailable):
-                await self._write_held()
+        looking: asyncio.Future[None] | None = None
+        try:
+            while True:
+                await wait_within(self._holding, coalesced(CHECK_INTERVAL))
+                looking = looking or asyncio.ensure_future(self.look())
+                await asyncio.wait(
+                    {looking}, timeout=PATIENCE
+                )  # a disk that hangs may not answer that, either
+                if looking.done():
+                    looking = looking.result()
+                if self.hangs or self._held:
+                    await asyncio.sleep(RETRY)
+                if self.hangs:
+                    self._tell_unavailable(False)
+                elif not self._held:
+                    self._holding.clear()
+                    continue
+                with suppress(LogUnavailable):
+                    await self._write_held()
+        finally:
+            if looking:
+                looking.cancel()
 
     async def _write_held(self) -> None:
         """Write what is held; where the log hangs, wait for its answer however long it takes."""

@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, closing, contextmanager, suppress
 from pathlib import Path
@@ -38,6 +39,7 @@ from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, LogGone, PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import DamageAccepted, Paused
+from tests.dead_mount import dead
 from tests.small_disk import small_disk
 
 Open = Callable[..., AbstractAsyncContextManager[SqliteEventLog]]
@@ -373,6 +375,45 @@ async def test_it_is_noticed_without_an_append_and_at_the_stop(home: HomeLayout,
         home.events.unlink()
     with closing(connect_readonly(home.saved_log)) as saved:
         assert saved.execute("SELECT count(*) FROM event").fetchone() == (2,)
+
+
+async def test_a_disk_that_does_not_answer_what_is_asked_of_the_files_holds_up_nobody_else(
+    home: HomeLayout, open_log: Open
+) -> None:
+    async with open_log() as log:
+        await log.append(*numbered(1))
+        await asyncio.sleep(LOOK_INTERVAL)
+        with dead(home.path) as fail:
+            watchdog = threading.Timer(30, fail)
+            watchdog.start()
+            tasks = [asyncio.ensure_future(log.check()), asyncio.ensure_future(log.append(*numbered(2)))]
+            await asyncio.wait(tasks, timeout=0.2)
+            has_waited = not watchdog.is_alive()
+            watchdog.cancel()
+            fail()
+            with suppress(PulseError):
+                await asyncio.gather(*tasks)
+        await log.check()
+        await log.append(*numbered(3))
+        assert {"1", "3"} <= set(await whys(log))
+    assert not has_waited
+
+
+async def test_a_server_that_fails_as_the_files_are_closed_ends_no_check(
+    open_log: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def close(file: int, closes: Callable[[int], None] = os.close) -> None:
+        closes(file)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    async with open_log() as log:
+        await log.append(*numbered(1))
+        with monkeypatch.context() as failing:
+            failing.setattr(os, "close", close)
+            await log.check()
+            await log.append(*numbered(2))
+        await log.check()
+        assert await whys(log) == ["1", "2"]
 
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.ESTALE, errno.ENOMEM, errno.EACCES])

@@ -267,6 +267,22 @@ async def test_a_disk_that_hangs_just_after_a_refusal_is_waited_for_no_longer(
     assert desk.journal.held == {"process-died": 1, "effect-executing": 1}
 
 
+async def test_what_is_held_is_written_though_a_look_at_the_logs_files_has_no_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pulse_core.record.journal.PATIENCE", 0)
+    monkeypatch.setattr("pulse_core.record.journal.RETRY", 0)
+    desk, recorded = Desk(), asyncio.Event()
+    desk.journal.look = partial(wait_for, asyncio.Event())  # type: ignore[method-assign]
+    desk.log.listen(lambda events: recorded.set())
+    writer = asyncio.create_task(desk.journal.run())
+    desk.journal.hold(DEATH)
+    async with asyncio.timeout(30):
+        await recorded.wait()
+    assert desk.kinds() == ["process-died"]
+    writer.cancel()
+
+
 async def test_what_is_announced_is_answered_without_a_look_at_the_logs_files() -> None:
     request_handler, looks = Desk(), list[str]()
 
