@@ -13,7 +13,7 @@ from pulse_core.composition import (
     programs_of_capabilities,
     status_lines,
 )
-from pulse_core.execute.notice_batching import failure_reason, hold_reason
+from pulse_core.execute.notice_batching import undelivered_reason
 from pulse_core.model.durations import duration_text
 from pulse_core.model.home_status import (
     ConditionStatus,
@@ -127,7 +127,7 @@ def compute_status(
         "notices": {
             "standing": sum(not notice.over for notice in state.notices.of.values()),
             "waiting": len(state.notices.open),
-            "held_back": hold_reason(state, settings, now) or failure_reason(state) or None,
+            "held_back": undelivered_reason(state, settings, now) or None,
         },
         "capabilities": status_lines(whole),
         "programs": programs_of_capabilities(whole),

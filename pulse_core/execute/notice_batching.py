@@ -85,6 +85,25 @@ def hold_reason(state: State, settings: Settings, now: Moment, severity: str = D
     return ""
 
 
+def undelivered_reason(state: State, settings: Settings, now: Moment) -> str:
+    """Why the open notices are not delivered yet, in words; empty if nothing holds any of them back."""
+    if is_network_down(state, settings):
+        return hold_reason(state, settings, now)
+    opened = [one for id_ in state.notices.open if (one := state.effects.open.get(id_))]
+    waits = Counter(
+        why
+        for one in opened
+        if one.phase is not Phase.EXECUTING and one.id not in state.notices.sent_to
+        if (why := hold_reason(state, settings, now, severity_of(one.params)))
+    )
+    if len(waits) == 1 and waits.total() == len(opened):
+        return next(iter(waits))
+    words = [
+        f"{number} {why if number == 1 else why.replace('waits', 'wait', 1)}" for why, number in waits.items()
+    ]
+    return "; ".join(filter(None, (*words, failure_reason(state))))
+
+
 def failure_reason(state: State) -> str:
     """That notices were tried and did not arrive everywhere, in words; empty if there are none."""
     opened = (state.effects.open.get(id_) for id_ in state.notices.open)

@@ -6,7 +6,13 @@ from typing import Any
 import pytest
 
 from pulse_core.composition import FOLD
-from pulse_core.execute.notice_batching import MAX_NOTICES, NoticeBatch, hold_reason, next_batch
+from pulse_core.execute.notice_batching import (
+    MAX_NOTICES,
+    NoticeBatch,
+    hold_reason,
+    next_batch,
+    undelivered_reason,
+)
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import (
@@ -65,6 +71,10 @@ class Post:
     def why(self, seconds: float) -> str:
         facts, mono = FOLD(FOLD.start, self.events), round(seconds * SECOND)
         return hold_reason(facts, self.settings, Moment(10**15 + mono, "boot", mono))
+
+    def undelivered(self, seconds: float) -> str:
+        facts, mono = FOLD(FOLD.start, self.events), round(seconds * SECOND)
+        return undelivered_reason(facts, self.settings, Moment(10**15 + mono, "boot", mono))
 
     def leaving(self, seconds: float) -> list[str]:
         return [effect.event.subject.removeprefix("notify:") for effect in self.at(seconds).effects]
@@ -128,6 +138,21 @@ def test_why_a_notice_waits_is_said() -> None:
     post.deliver(400, post.wish(390, "a"))
     words = "the messages of this hour are used up ([notify] per_hour)"
     assert post.why(1_000) == f"waits for 50 min: {words}"
+
+
+def test_only_those_that_the_limit_holds_back_are_said_to_wait_for_it() -> None:
+    post = Post()
+    full = "the messages of this hour are used up ([notify] per_hour)"
+    for number in range(3):
+        post.deliver(400 + number, post.wish(350 + number, f"n{number}"))
+    assert post.undelivered(1_000) == ""
+    post.fail(1_000, post.wish(990, "alarm", "critical"), 30)
+    failed = "1 could not be sent so far, and will be tried again; see upulse effect list"
+    assert post.undelivered(1_001) == failed
+    post.wish(1_001, "more")
+    assert post.undelivered(1_002) == f"1 waits for 50 min: {full}; {failed}"
+    post.wish(1_001, "most")
+    assert post.undelivered(1_002) == f"2 wait for 50 min: {full}; {failed}"
 
 
 def test_a_condition_that_nobody_watches_any_more_holds_nothing_back() -> None:
