@@ -425,9 +425,12 @@ class Daemon:
                 await self.reporter.record("daemon", Draft(ReloadRequested()))  # so the request is made again
             if not (requests := [request for request in waiting if request]):
                 continue
-            self.parts.service_manager.reloading()
+            is_ready = self._state == "running"  # else what ends a reload would say that the start has ended
+            if is_ready:
+                self.parts.service_manager.reloading()
             await self.reporter.record("daemon", *await self.parts.current_settings.reload(requests))
-            self.parts.service_manager.ready()
+            if is_ready:
+                self.parts.service_manager.ready()
             self.processes.nudge.set()
             for watcher in (*self.parts.watchers, *self.parts.optional_watchers):
                 watcher.nudge.set()

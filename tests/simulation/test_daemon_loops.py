@@ -137,6 +137,25 @@ def test_a_daemon_is_stopped_though_a_service_never_serves() -> None:
     simulate(story, SETTINGS, services={"own": serve})
 
 
+def test_a_reload_while_a_service_does_not_serve_yet_says_no_readiness() -> None:
+    async def serve(_: Any, begun: Callable[[], None]) -> None:
+        await asyncio.sleep(30)
+        begun()
+        await asyncio.Event().wait()
+
+    async def story(world: World) -> None:
+        starting = asyncio.create_task(world.start(), name="start")
+        await asyncio.sleep(5)
+        assert world.daemon is not None
+        world.daemon.request_reload()
+        await asyncio.sleep(5)
+        assert len(world.events("settings-loaded", "settings-refused")) == 2
+        assert {"ready", "reloading"}.isdisjoint(world.service_manager.told)
+        await asyncio.wait_for(starting, PATIENCE)
+
+    simulate(story, SETTINGS, services={"own": serve})
+
+
 def test_a_reload_is_answered_whatever_its_reader_raises() -> None:
     async def story(world: World) -> None:
         daemon = await world.start()
