@@ -14,7 +14,7 @@ from pulse_core.model.payload import encode
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.engine import ActionHost, ActionHosts, CannotLoad, EngineFault, ReservedNames, Revision
-from pulse_core.ports.executor import Executor
+from pulse_core.ports.executor import Executor, Unsure
 from pulse_core.ports.loops import wait_within
 from pulse_core.ports.watcher import Watcher
 
@@ -93,6 +93,8 @@ class StagingActions:
             params = executor.params.model_validate(effect.params)
             async with asyncio.timeout(executor.policy(params).timeout):
                 result = await executor.execute(effect, params, self._event(effect))
+        except Unsure as error:  # which is no PulseError, so that nobody takes it for a failure
+            return f"{effect.key} may have been done, here and unrecorded: {error}"
         except (PulseError, TimeoutError, ValidationError) as error:
             return f"{effect.key} failed, here and unrecorded: {error or 'it took too long'}"
         return f"{effect.key} was done, here and unrecorded: {dict(result.data)}"

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.rule_host.hosts import ChildHosts
@@ -149,6 +151,22 @@ async def test_what_only_staging_can_do_is_done_here_and_said(tmp_path: Path) ->
     finally:
         await hands.close()
     assert not hands.executors
+
+
+@pytest.mark.parametrize("body", ["raise Unsure('who knows')", "os._exit(1)"])
+async def test_what_may_have_been_done_is_said_and_ends_nothing(tmp_path: Path, body: str) -> None:
+    home = new_home(tmp_path / "home")
+    head = f"import os\nfrom pulse_core import Unsure\n{HANDS}"
+    hands_py = head.replace('return Result({"now": params.degrees, "key": event.subject})', body)
+    written(home.path / "staging", WARM, ENGINE, hands=hands_py.replace("BODY", "return Reading({})"))
+    engine = workflow_context(home_context(Home(home.path)))
+    hands = StagingActions(engine.action_hosts, SystemClock(), lambda report: None)
+    try:
+        await hands.load(str(home.path / "staging"))
+        said = await hands.execute(Effect(action="cool", key="my:cool", params={"degrees": 20}))
+        assert said.startswith("my:cool may have been done, here and unrecorded: ")
+    finally:
+        await hands.close()
 
 
 WISHES = """
