@@ -135,7 +135,9 @@ def _notice_of_lines(name: str, news: Sequence[SimilarLines], curr: Snapshot) ->
         return Verdict()
     shown = news or tuple(source.alike.values())
     title = f"storm in {name}" if storm else _title(name, shown)
-    text = "\n".join([*([f"{storm.described(curr.now)}."] if storm else []), *_shown(shown)])
+    # More come while it lasts, and it is recorded again only when it is far worse.
+    so_far = f"; {count(source.lines, 'line')} in all so far" if storm and storm.since not in begun else ""
+    text = "\n".join([*([f"{storm.described(curr.now)}{so_far}."] if storm else []), *_shown(shown)])
     first = min(begun, key=curr.now.since, default=None)
     worst = max((lines.severity for lines in shown), key=rank, default="error")
     severity = worst if worst in NOTICE_SEVERITIES else "error"

@@ -312,6 +312,18 @@ def test_a_storm_is_told_at_once_though_the_source_was_just_told_of() -> None:
     assert tick(told) == [f"resolved: errors in {APP}"]
 
 
+def test_a_reminder_of_a_storm_says_how_many_lines_came_so_far() -> None:
+    told = say(story(notify={"remind": "20s"}), "ERROR one", untold=999)
+    told.raised(f"log:{APP}", "storm", "1000 lines within a minute")
+    assert tick(told) == [f"storm in {APP}"]
+    assert told.emitted[0].params["text"] == "1000 lines within a minute.\nERROR one"
+    say(told.after("10s"), untold=1_000)
+    assert tick(told.after("10s")) == [f"still: storm in {APP}"]
+    assert str(told.emitted[0].params["text"]).startswith(
+        "1000 lines within a minute; 2,000 lines in all so far."
+    )
+
+
 def test_in_a_storm_that_was_told_other_lines_wait_for_their_turn() -> None:
     told = say(story(), "ERROR one")
     told.raised(f"log:{APP}", "storm", "5600 lines within a minute")
