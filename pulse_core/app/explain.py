@@ -1,7 +1,7 @@
 """A snapshot folded through the onion, with nothing executed: what each rule would do, and why not more."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,8 +14,12 @@ from pulse_core.ports.engine import FoldResult
 if TYPE_CHECKING:
     from pulse_core.app.engine.user_rules import UserRules
     from pulse_core.app.state import CaveatedSnapshot
+    from pulse_core.model.kinds import Effect
     from pulse_core.projections.state import Snapshot
     from pulse_core.rules import Rule
+    from pulse_core.settings.settings import Settings
+
+    Refusal = Callable[[Effect, Settings], str]
 
 
 class RuleTrace(NamedTuple):
@@ -25,6 +29,14 @@ class RuleTrace(NamedTuple):
     layers: Sequence[LayerOutcome]
     verdict: Verdict
     withheld: Sequence[WithheldEffect] = ()
+
+    def without_refused(self, refusal: "Refusal") -> "RuleTrace":
+        """The same; what the daemon would leave out is wished for in vain. refusal: why it would, in words, or nothing."""
+        whys = [(effect, refusal(effect, self.seen.snapshot.settings)) for effect in self.verdict.effects]
+        kept = tuple(effect for effect, why in whys if not why)
+        refused = (WithheldEffect(effect, why) for effect, why in whys if why)
+        verdict = replace(self.verdict, effects=kept)
+        return self._replace(verdict=verdict, withheld=(*self.withheld, *refused))
 
     def spelled(self) -> dict[str, Any]:
         """The same as JSON values; an effect whose key is open already would not be recorded again."""
@@ -60,11 +72,16 @@ class RuleTrace(NamedTuple):
 
 
 async def explain(
-    home: HomeContext, at: int | None, rules: "UserRules | None", revision: str = ""
+    home: HomeContext,
+    at: int | None,
+    rules: "UserRules | None",
+    revision: str = "",
+    refusal: "Refusal" = lambda effect, settings: "",
 ) -> RuleTrace:
     """What the survival rules and the user's inside them say now, or of a moment (UTC microseconds).
 
-    revision: of the user's rules, as `UserRules.ask` takes it. Raises SettingsRefused: no others could stand in for them.
+    revision: of the user's rules, as `UserRules.ask` takes it; refusal: as in `RuleTrace.without_refused`. Raises
+    SettingsRefused: no others could stand in for them.
     """
     if rules:
         rules.hosts.warm()
@@ -80,8 +97,10 @@ async def explain(
         if rules:
             await rules.hosts.close()
     if answer is None:
-        return rule_trace(CaveatedSnapshot(seen, caveats), ALL_RULES)
-    return rule_trace(CaveatedSnapshot(seen, (*caveats, *answer.caveats)), ALL_RULES, answer.result)
+        trace = rule_trace(CaveatedSnapshot(seen, caveats), ALL_RULES)
+    else:
+        trace = rule_trace(CaveatedSnapshot(seen, (*caveats, *answer.caveats)), ALL_RULES, answer.result)
+    return trace.without_refused(refusal)
 
 
 def rule_trace(

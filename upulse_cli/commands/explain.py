@@ -31,10 +31,10 @@ def explain(
 
     from pulse_core.app import explain as app
     from upulse_cli.time_args import moment_arg
-    from upulse_cli.wiring.engine import user_rules
+    from upulse_cli.wiring.engine import command_refusal, user_rules
 
     where = open_home(home)
-    asked = app.explain(where, moment_arg(at, "--at"), user_rules(where), engine)
+    asked = app.explain(where, moment_arg(at, "--at"), user_rules(where), engine, command_refusal)
 
     async def answered() -> app.RuleTrace:
         trace, _ = await asyncio.gather(asked, view())

@@ -20,6 +20,7 @@ from pulse_adapters.workers.run_as import RunAs
 from pulse_core.app.context import HomeContext
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
+from pulse_core.model.names import RUN_COMMAND
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.engine import CannotLoad
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from pulse_core.app.engine.promote import Proposal
     from pulse_core.app.engine.user_rules import UserRules
     from pulse_core.engine.engine_context import EngineParts
+    from pulse_core.model.kinds import Effect
     from pulse_core.ports.engine_repository import StagingState
     from pulse_core.settings.settings import Settings
 
@@ -144,6 +146,19 @@ def user_rules(home: HomeContext) -> "UserRules | None":
         main=lambda: read_main(path) or repository().head(),
         ensure=partial(ensure_revision, path),
     )
+
+
+def command_refusal(effect: "Effect", settings: "Settings") -> str:
+    """Why the daemon would leave out this effect, since its program is not allowed; empty if it would not."""
+    from pulse_adapters.workers.allowed_programs import allowed_program, allowed_programs
+
+    if effect.action != RUN_COMMAND or not (argv := effect.params.get("argv")):
+        return ""
+    try:
+        allowed_program(str(argv[0]), allowed_programs(settings.executors.run_command.allow))
+    except PulseError as error:
+        return f"left out: {error}"
+    return ""
 
 
 def workflow_context(home: HomeContext, *, is_live: bool = False) -> "WorkflowContext":

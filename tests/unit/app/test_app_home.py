@@ -16,10 +16,10 @@ from pulse_core.app.append import append
 from pulse_core.app.context import LoadedSettings
 from pulse_core.app.engine.user_rules import UserRules
 from pulse_core.app.event_filter import EventFilter, events
-from pulse_core.app.explain import explain
+from pulse_core.app.explain import RuleTrace, explain
 from pulse_core.app.follow import follow, settled
 from pulse_core.app.projections import described_projections
-from pulse_core.app.state import current_state, settings_for, snapshot, state_at
+from pulse_core.app.state import CaveatedSnapshot, current_state, settings_for, snapshot, state_at
 from pulse_core.app.status import (
     daemon_status,
     home_status,
@@ -53,11 +53,13 @@ from pulse_core.model.kinds import (
     SettingsRejected,
 )
 from pulse_core.model.stored_data import REDACTED
+from pulse_core.model.verdict import Verdict
 from pulse_core.ports.engine import CannotLoad, Revision
 from pulse_core.ports.engine_repository import EngineRepository
 from pulse_core.settings.settings import Settings
 from tests.unit.app.home_scene import SECOND, START, Scene
 from upulse_cli.wiring import offline
+from upulse_cli.wiring.engine import command_refusal
 
 HOLDER = LockHolder(7, "boot", START, "0.1.0")
 
@@ -379,6 +381,20 @@ def test_explain_tells_each_rule_and_what_is_not_known(scene: Scene) -> None:
         told = asyncio.run(explain(scene.home, None, rules)).spelled()
         assert f"the engine is {reason}: the user's rules are not asked" in told["caveats"]
     assert hosts.did.count("start") == 1
+
+
+def test_explain_tells_of_a_command_that_is_not_allowed_that_it_is_wished_for_in_vain(scene: Scene) -> None:
+    scene.at(1, Paused(why="tests"))
+    seen, caveats = snapshot(scene.home, None)
+    wish = Effect(action="run-command", key="mine:run", params={"argv": ["/bin/false"]}, rule="tells")
+    trace = RuleTrace(CaveatedSnapshot(seen, caveats), (), Verdict((wish,)))
+    told = trace.without_refused(command_refusal).spelled()
+    assert (told["effects"], [one["key"] for one in told["withheld"]]) == ([], ["mine:run"])
+    assert told["withheld"][0]["why"].startswith("left out: '/bin/false' may not be run; to allow it, add ")
+    allowed = Settings.model_validate({"executors": {"run-command": {"allow": ["/bin/false"]}}})
+    trace = RuleTrace(CaveatedSnapshot(replace(seen, settings=allowed), caveats), (), Verdict((wish,)))
+    told = trace.without_refused(command_refusal).spelled()
+    assert ([one["key"] for one in told["effects"]], told["withheld"]) == (["mine:run"], [])
 
 
 def test_projections_are_told_by_their_names_now_and_at_a_moment(scene: Scene) -> None:
