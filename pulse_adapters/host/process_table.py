@@ -53,6 +53,7 @@ from pulse_adapters.workers.proc import (
     ticks_now,
 )
 from pulse_core.model.errors import PulseError
+from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.pattern import search_pattern
 from pulse_core.ports.host import ProcessId, ProcessObservation
 from pulse_core.settings.processes import ProcessSettings
@@ -118,22 +119,27 @@ class LinuxProcessTable:
         ahead: list[ProcessSettings] = []
         for process in processes:
             sight = sights[process.name] = self._check_known(process, known.get(process.name))
-            if process.pid_file and sight.found:
+            if self._is_launching(process, sight):
+                ahead.append(process)
+            elif process.pid_file and sight.found:
                 # So that it is known when it changes.
                 self._files.begin(process.pid_file, partial(self._pid_files.observe, process.pid_file))
             elif not (sight.found or _has_no_way(process) or self._has_just_died(process, known)):
                 ahead.append(process)
-        if not all(sight.found for sight in sights.values()):
+        if ahead or not all(sight.found for sight in sights.values()):
             before = self._claims if self._looks > 1 else None
             self._claims = Claims((*self._guarded(), *processes), known, self._lives, self._marks, before)
         dead = (one for one in processes if one.name not in known or not is_alive(known[one.name]))
         await self._take_over(dead, sights)
-        ahead = [process for process in ahead if not sights[process.name].found]
+        ahead = [
+            one for one in ahead if not sights[one.name].found or self._is_launching(one, sights[one.name])
+        ]
         if ahead:
             await self._search(ahead, sights)
             for process in ahead:
                 begun = self._check_known(process, known.get(process.name))
-                if begun.found:  # it was started while others were searched
+                if begun.found and not self._is_launching(process, begun):
+                    # It was started while others were searched.
                     sights[process.name] = begun
             self._hold_once(ahead, sights)
         for name, words in self._adopted(ahead, {name: one.found for name, one in sights.items()}):
@@ -309,6 +315,8 @@ class LinuxProcessTable:
     ) -> ProcessObservation:
         seen = await self._files.ask(path, partial(self._pid_files.observe, path))
         if not seen.found:
+            if self._is_launching(process, sight):
+                return _launching(seen, sight)
             if await self._comes_up_in_background(process):
                 # A launcher that ended well is no death: who writes the file may do so a moment later.
                 detail = f"{seen.detail}; what its start left in the background has time to come up"
@@ -324,6 +332,8 @@ class LinuxProcessTable:
                 seen = ProcessObservation(detail=about, unlike=seen.found)
         elif process.start and seen.doubt:
             seen = ProcessObservation(seen.found, detail=f"process {seen.found[0].pid} of {path}")
+        if not seen.found and self._is_launching(process, sight):
+            return _launching(seen, sight)
         return seen._replace(ended=sight.ended)
 
     async def _search_lines(
@@ -396,6 +406,21 @@ class LinuxProcessTable:
                 continue
             if not self._has_started(process, one[0]):
                 yield process.name, f"nothing shows that Pulse started process {one[0].pid}"
+
+    def _is_launching(self, process: ProcessSettings, sight: ProcessObservation) -> bool:
+        """Whether this is what its last start began, in the first half of its grace: the PID file tells who the server is.
+
+        A launcher that was taken for it would be told as dead when it ends, though it has done its work. What never has
+        the file written is taken for it in time to be no start that failed.
+        """
+        if not (process.pid_file and process.start) or process.tcp or process.systemd_unit or not sight.found:
+            return False
+        life = self._lives.last(process.name) if self._lives else None
+        if life is None or sight.found != (life.found,):
+            return False
+        return (
+            ticks_now() - life.found.started
+        ) / TICKS_PER_SECOND <= process.restart.grace / 2 / US_PER_SECOND
 
     async def _comes_up_in_background(self, process: ProcessSettings) -> bool:
         """Whether its last start has left somebody in the background, and has its grace still."""
@@ -573,6 +598,12 @@ class LinuxProcessTable:
 
 def _with_choice(sight: ProcessObservation, chosen: Choice) -> ProcessObservation:
     return sight._replace(found=chosen.found, detail=chosen.words, doubt=chosen.doubt, unlike=chosen.unlike)
+
+
+def _launching(seen: ProcessObservation, launcher: ProcessObservation) -> ProcessObservation:
+    """What was started, which nobody may start again, and nobody knows yet whether it is the server."""
+    detail = f"{seen.detail}; {launcher.detail}, and has time to have it written"
+    return launcher._replace(busy=True, detail=detail)
 
 
 def _has_no_way(process: ProcessSettings) -> bool:

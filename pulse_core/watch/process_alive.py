@@ -150,7 +150,9 @@ class ProcessAlive:
         sights = self._sights
         self.table.hold([found for sight in sights.values() for found in sight.found], self._died)
         state = self.current_state().processes
-        self._starting = any(state[name].starting and not is_up(sight) for name, sight in sights.items())
+        self._starting = any(
+            state[name].starting and (sight.busy or not is_up(sight)) for name, sight in sights.items()
+        )
         self._is_whole_due = not look.is_whole or len(processes) < len(look.processes)
         if not (self._is_whole_due or look.proofs or self._looks.dead):  # else a death waits for its answer
             await self._search_leftovers(processes, histories)

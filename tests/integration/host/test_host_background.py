@@ -253,6 +253,30 @@ async def test_a_server_that_has_not_written_its_pid_file_yet_is_no_dead_one(
     assert (late.found, late.busy, late.ended) == ((), False, "exited with status 0")
 
 
+async def test_a_launcher_is_not_the_server_before_the_pid_file_says_so(
+    spawner: Spawner, effect: str, log: Path, tmp_path: Path
+) -> None:
+    """Its end with status 0 is no death; nor is anything started beside it."""
+    script, file = f"setsid sleep 1000 & while [ ! -e {tmp_path}/go ]; do sleep 0.01; done", tmp_path / "pid"
+    patient, lives = process(script, pid_file=str(file), restart={"grace": "1h"}), dict[str, Life]()
+    held = Lives(spawner, tmp_path, lambda: lives)
+    first = await spawner.start(patient.start, output=log, env=held.marks("it", effect))
+    lives["it"] = Life(effect, first)
+    await until(lambda: carriers(effect))
+    table = LinuxProcessTable(spawner, tmp_path, held)
+    for known in (first, first._replace(pid=2**22)):
+        early = await seen(table, patient, known)
+        assert (early.found, early.busy) == ((first,), True)
+        assert early.detail.endswith(f"process {first.pid} is alive, and has time to have it written")
+    late = patient.model_copy(update={"restart": RestartSettings(grace=1)})  # nobody writes it, as it seems
+    assert ((sight := await seen(table, late, first)).found, sight.busy) == ((first,), False)
+    (server,) = (one for one in carriers(effect) if command_line(one.pid) == ["sleep", "1000"])
+    file.write_text(f"{server.pid}\n")
+    assert ((sight := await seen(table, patient, first)).found, sight.busy) == ((server,), False)
+    file.write_text(f"{first.pid}\n")
+    assert ((sight := await seen(table, patient, first)).found, sight.busy) == ((first,), False)
+
+
 @pytest.mark.parametrize("fresh", [True, False])
 @pytest.mark.parametrize(
     "way", [{}, {"tcp": "127.0.0.1:1"}, {"pid_file": "/no/such/file"}], ids=["", "tcp", "pid file"]
