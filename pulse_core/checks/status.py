@@ -19,7 +19,7 @@ NAMED = 5
 
 def lines(curr: Snapshot) -> Iterator[str]:
     """How many are well, and which are not, or were not looked at yet."""
-    names = [check.name for check in CHECKS.of(curr.settings)]
+    names = {check.name: name_of(check) for check in CHECKS.of(curr.settings)}
     if not names:
         return
     if OPTIONAL_WATCHERS in curr.control.left_out:
@@ -30,8 +30,10 @@ def lines(curr: Snapshot) -> Iterator[str]:
     others = {
         "bad": [name for name, ok in oks.items() if ok is False],
         "unknown": [name for name, ok in oks.items() if ok is None],
+        # Its newest look alone was well, and its condition is raised still.
+        "recovering": [name for name, ok in oks.items() if ok and curr.conditions[names[name]]],
     }
-    said = [f"{sum(map(bool, oks.values()))} of {len(names)} well"]
+    said = [f"{len(names) - sum(map(len, others.values()))} of {len(names)} well"]
     said += [f"{word}: {listed(which, NAMED)}" for word, which in others.items() if which]
     yield f"checks    {'; '.join(said)}"
 

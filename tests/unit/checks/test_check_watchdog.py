@@ -500,6 +500,8 @@ def test_the_status_of_a_check_is_that_of_its_last_look_but_in_safe_mode() -> No
     assert told() == (["checks    0 of 1 well; bad: it"], "bad", "/x is not there")
     story.sample("checks", it={"ok": True})
     assert told() == (["checks    1 of 1 well"], "well", "its last look found nothing wrong")
+    story.raised(NAME)
+    assert told()[0] == ["checks    0 of 1 well; recovering: it"]
     story.event(SafeModeEntered(crashes=3, left_out=("engine", "optional watchers")))
     assert told() == (["checks    not watched in safe mode"], "unknown", "it is not watched in safe mode")
     assert report("check:that", story.snapshot, lambda rule: story.tick()) is None
