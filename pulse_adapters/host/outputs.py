@@ -63,8 +63,8 @@ def open_log_output(path: Path) -> LogOutput:
     must one that hangs: a file that is there is opened without asking for a change, which would wait for the disk.
     """
     with suppress(OSError):
-        file = _open_to_append(path, 0)
-        if (size := os.fstat(file).st_size) <= ROTATE_AT:
+        file, size = _open_to_append(path, 0)
+        if size <= ROTATE_AT:
             return LogOutput(file, path, size=size)
         os.close(file)
     try:
@@ -82,24 +82,26 @@ def open_log_output(path: Path) -> LogOutput:
         why = ""
     for place in (path, Path(f"{path}.1")):
         try:
-            file = _open_to_append(place)
-            return LogOutput(
-                file, place, why and f"{why}; the output goes to {place}", os.fstat(file).st_size
-            )
+            file, size = _open_to_append(place)
+            return LogOutput(file, place, why and f"{why}; the output goes to {place}", size)
         except OSError as error:
             why = why or f"{path} can't be opened ({error.strerror})"
     return _nowhere(why)
 
 
-def _open_to_append(path: Path, create: int = os.O_CREAT) -> int:
+def _open_to_append(path: Path, create: int = os.O_CREAT) -> tuple[int, int]:
+    """The file, open, and how large it is. Raises OSError."""
     # Without O_NONBLOCK a pipe in its place would hang the daemon until somebody reads it.
     flags = os.O_WRONLY | os.O_APPEND | create | os.O_NONBLOCK | os.O_NOFOLLOW
     file = os.open(path, flags, 0o600)
-    if not stat.S_ISREG(os.fstat(file).st_mode):
+    try:
+        if not stat.S_ISREG((found := os.fstat(file)).st_mode):
+            raise OSError(errno.EINVAL, "it is no plain file")
+    except OSError:  # also of a file system that fails from now on
         os.close(file)
-        raise OSError(errno.EINVAL, "it is no plain file")
+        raise
     os.set_blocking(file, True)
-    return file
+    return file, found.st_size
 
 
 def truncate_log(path: Path, kept: int = ROTATE_AT) -> int:

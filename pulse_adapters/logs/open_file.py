@@ -179,9 +179,11 @@ class _LinkOfOther(OSError):
     """A link of another user leads to what that one may not read."""
 
 
-def _open(path: str) -> int:
-    """The regular file at this path. Raises OSError: _LinkOfOther, too, for by a link whoever may not read a file would
-    have its lines recorded."""
+def _open(path: str) -> tuple[int, os.stat_result]:
+    """The regular file at this path, open, and its data.
+
+    Raises OSError: _LinkOfOther, too, for by a link whoever may not read a file would have its lines recorded.
+    """
     with led_to(path) as (there, of_others):
         file = open_plain(f"/proc/self/fd/{there}", follow=True)
     try:
@@ -194,7 +196,7 @@ def _open(path: str) -> int:
     except OSError:
         os.close(file)
         raise
-    return file
+    return file, found
 
 
 def _all_may_enter(folder: str) -> bool:
@@ -206,7 +208,7 @@ def _all_may_enter(folder: str) -> bool:
 def reason_unread(path: str) -> str:
     """Why the file at this path may not be read, and what mends that; empty if that is not so."""
     try:
-        os.close(_open(path))
+        os.close(_open(path)[0])
     except _LinkOfOther as error:
         return str(error.strerror)
     except PermissionError:
@@ -219,10 +221,9 @@ def reason_unread(path: str) -> str:
 def open_regular_file(path: str) -> FollowedFile | None:
     """Open the regular file at this path, at its beginning; None if there is none that may be read."""
     try:
-        file = _open(path)
+        file, status = _open(path)
     except OSError:
         return None
-    status = os.fstat(file)
     return FollowedFile(file, (status.st_dev, status.st_ino))
 
 

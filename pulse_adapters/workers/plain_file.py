@@ -38,9 +38,12 @@ def open_plain(
         file = os.open(path, flags | os.O_NOATIME, mode, dir_fd=within)
     except PermissionError:  # only its owner and root may
         file = os.open(path, flags, mode, dir_fd=within)
-    if not stat.S_ISREG(os.fstat(file).st_mode):
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise NotPlain(errno.EINVAL, "it is no plain file", os.fspath(path))
+    except OSError:  # also of a file system that fails from now on
         os.close(file)
-        raise NotPlain(errno.EINVAL, "it is no plain file", os.fspath(path))
+        raise
     return file
 
 

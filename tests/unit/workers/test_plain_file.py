@@ -3,12 +3,15 @@
 import ast
 import os
 import re
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
+from pulse_adapters.host.outputs import open_log_output
 from pulse_adapters.workers import plain_file
 from pulse_adapters.workers.plain_file import (
     UNFINISHED,
@@ -18,6 +21,7 @@ from pulse_adapters.workers.plain_file import (
     replace_plain,
     replacing,
 )
+from tests.dead_mount import dead
 from tests.special_files import bound_socket
 
 ROOT = Path(__file__).parents[3]
@@ -230,3 +234,26 @@ def test_the_end_of_a_file_is_read_as_text_whatever_it_holds(tmp_path: Path) -> 
     with pytest.raises(OSError, match="Too many levels"):
         end_of_plain(link, 4)
     assert end_of_plain(link, 3, follow=True) == "end"
+
+
+OPENS_AND_FAILS = """
+import os, struct
+FOUND = struct.pack("<4Q2I6Q10I", 2, *14 * [0], 0o100600, 1, *5 * [0])
+while True:
+    code, number = struct.unpack_from("<IQ", os.read(0, 1 << 17), 4)
+    said = {1: FOUND, 14: bytes(16)}.get(code)  # a lookup, and an open: all else fails
+    if code not in (2, 42):  # to forget needs no answer
+        os.write(0, struct.pack("<IiQ", 16 + len(said or b""), 0 if said else -5, number) + (said or b""))
+"""
+
+
+@pytest.mark.parametrize("open_", [open_plain, open_log_output])
+def test_a_file_of_a_file_system_that_fails_once_it_is_open_is_closed(
+    tmp_path: Path, open_: Callable[[Path], object]
+) -> None:
+    with dead(tmp_path, reads=True, reader=(sys.executable, "-c", OPENS_AND_FAILS)):
+        place = os.path.realpath(tmp_path)
+        with suppress(OSError):
+            open_(tmp_path / "one")
+        held = [os.path.realpath(f"/proc/self/fd/{one}") for one in os.listdir("/proc/self/fd")]
+        assert not [one for one in held if one.startswith(f"{place}/")]
