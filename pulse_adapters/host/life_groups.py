@@ -34,6 +34,7 @@ from pulse_adapters.workers.control_group import (
 from pulse_adapters.workers.proc import children, is_alive, read_stat, start_time_of, ticks_now
 from pulse_adapters.workers.spawn_in_group import can_spawn_in_group
 from pulse_adapters.workers.threads import Pool
+from pulse_core.model.shortages import shortage
 from pulse_core.ports.host import Life, ProcessId
 
 PASSES = 20
@@ -303,10 +304,13 @@ class LifeGroups:
         """
         if self._earlier is None:
             earlier = dict[str, Life]()
-            with suppress(OSError):  # the home is gone
+            try:
                 folders = all_home_groups(self._home, self._marks.log)
                 self._folders = [one for one in folders if os.stat(one.path).st_uid == os.geteuid()]
                 self.folders |= {one.name for one in self._folders}
+            except OSError as error:  # the home is gone
+                if shortage(error):  # or nobody can look at this moment
+                    return {}
             for _, group in self._each():
                 name, life = group.started()
                 if life and group.is_populated() and self._is_of_home(life.effect, group):

@@ -48,6 +48,7 @@ from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import Life, ProcessId
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
+from tests.descriptors import no_descriptors
 from tests.integration.host.host_scene import said, until, wished
 from tests.long_form import sample, sampled
 from tests.process_trees import ESCAPES, PROGRAMS, is_of_program, script_of
@@ -403,6 +404,21 @@ async def test_a_life_that_the_log_does_not_know_is_known_by_its_group_though_it
         await later.stop(it.settings.process[0], sight.found)
     assert it.alive() == set()
     later.spawner.close()
+
+
+@pytest.mark.parametrize("groups", ["with control groups"], indirect=True)
+async def test_lives_that_no_descriptor_was_left_to_look_for_are_looked_for_again(
+    spawner: Spawner, table: LinuxProcessTable, tmp_path: Path, groups: LifeGroups
+) -> None:
+    it = Scene(spawner, table, tmp_path, "exec env -i S", 1, groups=groups)
+    await it.begin()
+    life, later = it.lives.last("it"), LifeGroups(tmp_path)
+    assert life
+    await until(partial(groups.is_complete, life.effect))
+    with no_descriptors(os.getpid()):
+        later.earlier()
+    assert later.earlier() == {"it": life}
+    await it.stop()
 
 
 @pytest.mark.parametrize("groups", ["with control groups"], indirect=True)
