@@ -22,7 +22,8 @@ from pulse_adapters.workers.source_locations import Places, describe_error, with
 FILES, FILE_BYTES = 512, 256 * MIB
 CPU_S = 600
 """Of all threads together, should nobody be left to end it."""
-_TOLD, _WORDS = 8_192, 1_000
+_TOLD, _WORDS = 16_384, 1_000
+"""Bytes of a line, which holds two texts of so many characters, whatever those are."""
 _MACHINE = ("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/sys/devices/system/cpu")
 """What tells them how much they may do at once."""
 
@@ -131,7 +132,7 @@ TOOLS = {"mypy": mypy, "pytest": tests}
 
 def send_line(pipe: int, what: Mapping[str, Any]) -> None:
     """Send a line of JSON to the parent."""
-    os.write(pipe, json.dumps(what).encode()[: _TOLD - 1] + b"\n")
+    os.write(pipe, json.dumps(what, ensure_ascii=False).encode("utf-8", "replace")[: _TOLD - 1] + b"\n")
 
 
 if __name__ == "__main__":

@@ -146,6 +146,15 @@ def test_a_test_that_fails_is_shown(home: Home, written: dict[str, str]) -> None
         gates.tests(another(home, written))
 
 
+@pytest.mark.parametrize("said", ["'\U0001f525' * 1000", r"'\udcff'"])
+def test_what_a_failure_says_is_told_however_long_its_letters_are(
+    home: Home, written: dict[str, str], said: str
+) -> None:
+    written["tests/test_own.py"] = f"def test_one():\n    raise ValueError({said})\n"
+    with pytest.raises(GateFailed, match=r"^2 passed, 1 failed; tests/test_own.py::test_one: ValueError: ."):
+        gates.tests(another(home, written))
+
+
 FAILS = {
     "a test": (
         "tests/test_own.py",
