@@ -291,6 +291,8 @@ def _settle_restart(history: _History, event: Event) -> None:
         if "pid" in result and "started" in result:
             more = (result.get("logged"), str(result.get("settings", "")))
             history.start = LastStart(event.subject, result["pid"], result["started"], *more)
+        if history.stop:  # it was under way when that was requested, and what it started no stop has ended
+            history.stop = history.stop._replace(tries=0, tried=None, error="")
     # A restart that names no process (a command, a unit) leaves nothing to hold on to but the next look.
     if "pid" in result or history.up is None:
         # The death of a live one that it replaced may not be known yet.

@@ -12,8 +12,15 @@ from pulse_adapters.memory.executors import MemoryExecutor, MemoryStop
 from pulse_adapters.memory.stores import MemoryCheckpoints
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
-from pulse_core.model.kinds import Paused, ProcessStartRequested, ProcessStopRequested, Resumed
+from pulse_core.model.kinds import (
+    Paused,
+    ProcessRestartRequested,
+    ProcessStartRequested,
+    ProcessStopRequested,
+    Resumed,
+)
 from pulse_core.ports.executor import Policy, Safety, Unsure
+from pulse_core.ports.host import ProcessId
 from pulse_core.rules.survival.process_watchdog import STOP_TRIES
 from tests.long_form import sampled
 from tests.simulation.world import RARE_SCANS, World, simulate
@@ -188,6 +195,32 @@ def test_a_stop_that_takes_its_time_is_waited_for() -> None:
         assert process(world)["state"] == "stopped"
 
     assert len(stops(simulate(story, ONE))) == 1
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["lives", "dies and leaves a helper"])
+def test_what_a_restart_under_way_starts_after_the_stop_is_stopped_at_once_with_all_it_has_left(
+    dies: bool,
+) -> None:
+    async def story(world: World) -> None:
+        async def end_helpers(_event: Event) -> None:
+            world.host.left.clear()
+
+        by(world, end_helpers)
+        await up(world)
+        world.executors["restart-process"].seconds = 5.0
+        await world.ask(ProcessRestartRequested(), "gateway")
+        await asyncio.sleep(1)
+        await world.ask(ProcessStopRequested(expires_us=DAY_US), "gateway")
+        await asyncio.sleep(1)
+        assert (process(world)["state"], world.host.processes, len(world.host.starts)) == ("stopped", {}, 1)
+        if dies:
+            world.host.dying.add("gateway")
+            world.host.left["gateway"] = (ProcessId(7, 7),)
+        await asyncio.sleep(5)
+        assert (process(world)["state"], world.host.processes, len(world.host.starts)) == ("stopped", {}, 2)
+        assert world.host.left == {}
+
+    simulate(story, ONE)
 
 
 def test_what_a_supervisor_brings_back_at_once_is_stopped_again_and_told() -> None:

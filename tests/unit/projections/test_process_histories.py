@@ -177,6 +177,21 @@ def test_why_an_output_is_not_in_its_log_is_known_of_the_process_that_it_is_true
     assert told(START, unlogged, UP, UP.model_copy(update={"pid": 6})).unlogged == ""
 
 
+def test_a_stop_is_to_be_tried_anew_once_a_restart_that_was_under_way_has_started_something() -> None:
+    state, restart, stop = Processes(), START, STOP
+    rows = [
+        event(1, UP, "p"), event(2, restart, "restart"), event(3, WANTED, "p"), event(4, stop, "stop"),
+        event(5, ACKED, "id-4"), event(6, ACKED, "id-2"),
+    ]  # fmt: skip
+    tried = after(state, rows[:5])["p"].stop
+    anew = after(state, rows)["p"].stop
+    assert tried is not None
+    assert anew is not None
+    assert (tried.tries, anew.tries, anew.tried) == (1, 0, None)
+    already = after(state, [*rows[:5], event(6, ALREADY, "id-2")])["p"].stop
+    assert already == tried
+
+
 def test_a_stop_that_nobody_wants_is_a_deed_without_an_intent() -> None:
     assert told(UP, STOP, ACKED).stop is None
 
