@@ -14,7 +14,7 @@ from pulse_core import __version__
 from pulse_core.app.context import HomeContext, LoadedSettings
 from pulse_core.app.state import current_state
 from pulse_core.composition import set_aside
-from pulse_core.model.errors import PulseError, SettingsRefused
+from pulse_core.model.errors import PulseError, SettingsRefused, describe_error
 from pulse_core.model.event import Event
 from pulse_core.model.home_status import SHOWN_PIDS, HomeStatus, LockHolder
 from pulse_core.model.moment import Moment
@@ -59,10 +59,13 @@ def examine(checks: Iterable[Check]) -> list[Finding]:
     for check in checks:
         try:
             found += check()
-        except (PulseError, OSError) as error:
-            words = f"it can't be looked at: {error}"
+        except Exception as error:  # noqa: BLE001 - what fails in one check must not hide what the others find
+            words = f"it can't be looked at: {_words(error)}"
             name = check.__name__.replace("_", " ")
-            found.append(Finding(name, FAIL, words, "look at the disk and its permissions"))
+            remedy = (
+                "look at the disk and its permissions" if isinstance(error, _OF_HOME) else "report this bug"
+            )
+            found.append(Finding(name, FAIL, words, remedy))
     return found
 
 
@@ -73,9 +76,17 @@ def repair(findings: Iterable[Finding]) -> list[str]:
         if finding.repair:
             try:
                 done.append(f"{finding.name}: {finding.repair()}")
-            except (PulseError, OSError) as error:
-                done.append(f"{finding.name}: could not be repaired: {error}")
+            except Exception as error:  # noqa: BLE001 - as above
+                done.append(f"{finding.name}: could not be repaired: {_words(error)}")
     return done
+
+
+_OF_HOME = (PulseError, OSError)
+"""What a home and its machine can be wrong with; anything else is a bug."""
+
+
+def _words(error: Exception) -> str:
+    return str(error) if isinstance(error, _OF_HOME) else describe_error(error)
 
 
 @dataclass(frozen=True)

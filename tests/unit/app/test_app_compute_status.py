@@ -1,6 +1,6 @@
 """How a guarded process stands, in the words of `upulse status`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -9,7 +9,7 @@ import pytest
 from pulse_core import composition
 from pulse_core.app.compute_status import Beat, compute_status, process_conditions, process_status
 from pulse_core.app.context import HomeContext
-from pulse_core.app.doctor import FAIL, WARN, DaemonChecks
+from pulse_core.app.doctor import FAIL, WARN, DaemonChecks, Finding, examine, repair
 from pulse_core.app.explain import rule_trace
 from pulse_core.app.state import CaveatedSnapshot
 from pulse_core.app.status import silent_daemon
@@ -252,3 +252,21 @@ def test_what_a_sample_says_is_as_old_as_the_sample() -> None:
     settings, later = Settings.model_validate(gateway), NOW.plus(15 * SECOND)
     status = compute_status(settings, State(), later, Beat(), silent_daemon(None), looks, later)
     assert "config cccccccccccc is new for 19 s;" in status["capabilities"]["openclaw"][0]
+
+
+def test_a_check_of_the_doctor_that_breaks_hides_nothing_of_what_the_others_find() -> None:
+    def odd_file() -> list[Finding]:
+        raise ValueError("no such thing")
+
+    def disk() -> Iterator[Finding]:
+        def broken() -> str:
+            raise KeyError("x")
+
+        yield Finding("disk", WARN, "full", repair=broken)
+
+    told = examine([odd_file, disk])
+    assert [(one.name, one.level, one.words) for one in told] == [
+        ("odd file", FAIL, "it can't be looked at: ValueError: no such thing"),
+        ("disk", WARN, "full"),
+    ]
+    assert repair(told) == ["disk: could not be repaired: KeyError: 'x'"]
