@@ -192,7 +192,8 @@ async def test_who_lives_longer_than_a_launcher_hands_over_to_a_fork_of_itself_a
     fork: str,
 ) -> None:
     monkeypatch.setattr("pulse_adapters.host.guarded_processes.LAUNCH_S", 0.05)
-    it, is_fork = process(f"{fork} & sleep 0.1; exit 0"), fork.startswith("(")
+    # Long enough for a machine with much else to do, which notes late that it has begun.
+    it, is_fork = process(f"{fork} & sleep 0.5; exit 0"), fork.startswith("(")
     first = await spawner.start(it.start, output=log, env={"PULSE_EFFECT": effect})
     await over(first)
     await until(lambda: carriers(effect))
