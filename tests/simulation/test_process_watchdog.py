@@ -810,6 +810,36 @@ class SlowEyes(MemoryHost):
         return sights
 
 
+class Launchers(MemoryHost):
+    """A machine on which nobody knows at first whether what lives is the process itself."""
+
+    launching = True
+
+    async def look(self, *what: Any) -> Mapping[str, ProcessObservation]:
+        sights = await super().look(*what)
+        return {
+            name: sight._replace(busy=self.launching and bool(sight.found)) for name, sight in sights.items()
+        }
+
+
+def test_what_has_time_to_come_up_is_looked_at_closely_until_it_is_known_to_be_it() -> None:
+    async def story(world: World) -> None:
+        world.host = host = Launchers()
+        world.executors["restart-process"] = MemoryRestart(host=host)
+        host.launching = False
+        await world.start()
+        await asyncio.sleep(100)
+        host.launching = True
+        host.kill("gateway")
+        await asyncio.sleep(2.5)
+        assert (states(world), starts(world)) == ({"gateway": "starting"}, 2)
+        host.launching = False
+        await asyncio.sleep(0.2)
+        assert states(world) == {"gateway": "up"}
+
+    simulate(story, ONE)
+
+
 class SlowRestart(MemoryRestart):
     """A restart with a while between the end of the old one and the start of the new one."""
 
