@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
+from pulse_adapters.workers.process_access import as_its_user
+
 OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 UNKNOWN = ""
 GONE = " (deleted)"
@@ -31,7 +33,9 @@ def find_files_in_use() -> FilesInUse:
     own = str(os.getpid())
     for pid in os.listdir("/proc"):
         if pid.isdecimal() and pid != own:
-            for device, inode, path in (*_open_files(pid, mounts), *_mapped_files(pid)):
+            with as_its_user(pid):
+                found = (*_open_files(pid, mounts), *_mapped_files(pid))
+            for device, inode, path in found:
                 if not path.endswith(GONE):
                     inodes.add((device, inode))
                 paths.add(path)

@@ -16,6 +16,7 @@ import psutil
 
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.sandbox import landlock
+from pulse_adapters.workers.process_access import is_shown_less
 from pulse_adapters.workers.read_only import is_read_only
 from pulse_adapters.workers.source_locations import describe_error
 from pulse_adapters.workers.spawn_in_group import can_spawn_in_group
@@ -102,6 +103,11 @@ class HostChecks:
                 " are started at once, is not ended with it"
             )
         yield Finding("process trees", OK, words)
+        mounts = Path("/proc/self/mountinfo").read_text(errors="replace").splitlines()
+        if is_shown_less() and any(" /proc " in line and "hidepid=" in line for line in mounts):
+            words = "/proc is mounted with hidepid, and root lacks CAP_SYS_PTRACE here: what processes of other users have"
+            remedy = "mount /proc without hidepid, or give that right (docker run --cap-add SYS_PTRACE)"
+            yield Finding("process trees", WARN, f"{words} detached is not seen, nor ended with them", remedy)
 
     def pressure(self) -> Iterator[Finding]:
         """Check for pressure stall information (PSI)."""

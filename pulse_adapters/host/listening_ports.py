@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.proc import pids, read_proc_file, start_time_of
+from pulse_adapters.workers.process_access import as_its_user
 from pulse_core.model.errors import PulseError
 from pulse_core.model.shortages import shortage
 from pulse_core.ports.host import ProcessId
@@ -168,7 +169,8 @@ def owners_at(where: Sequence[ListeningAddress]) -> tuple[frozenset[bytes], tupl
 def holds_socket(pid: int, inodes: frozenset[bytes]) -> bool:
     """Whether the process has one of these sockets open, as far as this user may see that."""
     names = {f"socket:[{inode.decode()}]" for inode in inodes}
-    return not names.isdisjoint(_links(pid))
+    with as_its_user(pid):
+        return not names.isdisjoint(_links(pid))
 
 
 def _links(pid: int) -> Iterator[str]:

@@ -16,6 +16,7 @@ from pulse_adapters.host.process_search import (
 )
 from pulse_adapters.workers.environment import START_MARK
 from pulse_adapters.workers.proc import environment, live_processes, own_line, uid_of
+from pulse_adapters.workers.process_access import as_its_user
 from pulse_adapters.workers.process_memory import MEMORY
 from pulse_adapters.workers.users import NAME_S, expand_home, find_user, user_name
 from pulse_core.model.errors import PulseError
@@ -250,9 +251,11 @@ def _is_elsewhere(process: ProcessSettings, pid: int) -> bool:
         return False
     cwd = expand_home(process.cwd)
     try:
-        if os.readlink(f"/proc/{pid}/cwd") in (cwd, "/"):  # daemons go to /
-            return False  # and nobody had to ask its file system, which may not answer
-        here, places = os.stat(f"/proc/{pid}/cwd"), (os.stat(cwd), os.stat("/"))
+        with as_its_user(pid):
+            if os.readlink(f"/proc/{pid}/cwd") in (cwd, "/"):  # daemons go to /
+                return False  # and nobody had to ask its file system, which may not answer
+            here = os.stat(f"/proc/{pid}/cwd")
+        places = os.stat(cwd), os.stat("/")
     except OSError:
         return False
     return not any(os.path.samestat(here, place) for place in places)

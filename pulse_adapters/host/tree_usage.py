@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from pulse_adapters.workers.proc import OFFSET_TICKS, TICKS_PER_SECOND, children, read_proc_file
+from pulse_adapters.workers.process_access import as_its_user
 from pulse_core.ports.host import ProcessId, ProcessUsage, TreeUsage
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -49,7 +50,8 @@ def process_usage(pid: int) -> ProcessUsage | None:
 def _descriptors(pid: int) -> int | None:
     path = f"/proc/{pid}/fd"
     try:
-        return os.stat(path).st_size or len(os.listdir(path))  # before Linux 6.2 its size is 0
+        with as_its_user(pid):
+            return os.stat(path).st_size or len(os.listdir(path))  # before Linux 6.2 its size is 0
     except OSError:  # it is another user's, or gone
         return None
 
@@ -58,7 +60,8 @@ def shared_once(pids: Iterable[int]) -> int | None:
     """Bytes of memory of these processes, what they share counted once; None if the kernel does not tell it."""
     whole = 0
     for pid in pids:
-        told = read_proc_file(f"/proc/{pid}/smaps_rollup") or b""
+        with as_its_user(pid):
+            told = read_proc_file(f"/proc/{pid}/smaps_rollup") or b""
         sizes = [line.split()[1] for line in told.splitlines() if line.startswith(b"Pss:")]
         if not sizes:
             return None

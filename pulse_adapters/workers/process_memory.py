@@ -11,10 +11,11 @@ import os
 import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 
+from pulse_adapters.workers.process_access import as_its_user
 from pulse_adapters.workers.threads import start_thread
 
 LOOK_S, LOOKS = 0.001, 3
@@ -240,7 +241,8 @@ class _ReaderThread:
 
 def _read(name: str, pid: int | str, most: int) -> bytes:
     try:
-        file = os.open(f"/proc/{pid}/{name}", os.O_RDONLY)
+        with as_its_user(pid) if name == "environ" else nullcontext():
+            file = os.open(f"/proc/{pid}/{name}", os.O_RDONLY)
     except OSError:
         return b""
     try:

@@ -6,6 +6,7 @@ import os
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _LIBC.syscall.restype = ctypes.c_long
 _POPULATE_WRITE = 23
+_SET_DUMPABLE = 4
 
 
 def syscall(number: int, *arguments: int) -> int:
@@ -23,6 +24,19 @@ def prctl(option: int, *arguments: int) -> None:
     if _LIBC.prctl(ctypes.c_int(option), *(ctypes.c_ulong(argument) for argument in four)) < 0:
         errno = ctypes.get_errno()
         raise OSError(errno, os.strerror(errno))
+
+
+def act_on_files_as(uid: int, gid: int) -> None:
+    """Have this thread alone open files as this user and group, if it may (`setfsuid(2)`)."""
+    if uid:
+        _LIBC.setfsgid(ctypes.c_uint(gid))
+        _LIBC.setfsuid(ctypes.c_uint(uid))
+    else:  # root must be root again before it may change its group
+        _LIBC.setfsuid(ctypes.c_uint(uid))
+        _LIBC.setfsgid(ctypes.c_uint(gid))
+    prctl(
+        _SET_DUMPABLE, 1
+    )  # which the kernel takes away, so that this process would be shown to less than before
 
 
 def populate(address: int, length: int) -> None:

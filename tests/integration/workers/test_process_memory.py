@@ -2,6 +2,9 @@
 
 import asyncio
 import os
+import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -46,6 +49,53 @@ def test_a_process_that_works_on_its_memory_would_hold_who_reads_it(hog: int) ->
     while slowest < SLOW and time.monotonic() < until:
         slowest = max(slowest, seconds_of(Path(f"/proc/{hog}/environ").read_bytes))
     assert slowest >= SLOW
+
+
+SHOWN = """
+import os, sys
+from pulse_adapters.files.in_use import find_files_in_use
+from pulse_adapters.host.listening_ports import holds_socket
+from pulse_adapters.host.tree_usage import shared_once
+from pulse_adapters.workers.proc import environment
+pid, inode, path = int(sys.argv[1]), sys.argv[2].encode(), sys.argv[3]
+print(environment(pid), holds_socket(pid, frozenset([inode])), path in find_files_in_use().paths, bool(shared_once([pid])))
+print(os.access("/proc/self/environ", os.R_OK), environment(os.getpid()) != b"", os.geteuid())
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a process to another user")
+def test_a_root_who_may_not_look_into_others_is_shown_what_their_users_are(tmp_path: Path) -> None:
+    """As in a container, which leaves out CAP_SYS_PTRACE."""
+    path = tmp_path / "open"
+    with socket.create_server(("127.0.0.1", 0)) as server, path.open("w") as file:
+        inode = os.readlink(f"/proc/self/fd/{server.fileno()}").strip("socket:[]")
+        other = Popen(
+            ["sleep", "1000"],
+            user=NOBODY,
+            group=NOBODY,
+            extra_groups=[],
+            env={EFFECT_MARK: "it"},
+            pass_fds=(server.fileno(), file.fileno()),
+        )
+        server.close()
+        file.close()
+        asker = [
+            "setpriv",
+            "--bounding-set=-all,+setuid,+setgid,+dac_override",
+            "--inh-caps=-all",
+            sys.executable,
+            "-c",
+            SHOWN,
+        ]
+        with child_of_test(other):
+            told = subprocess.run(
+                [*asker, str(other.pid), inode, str(path)], capture_output=True, text=True, timeout=60
+            )
+            other.kill()
+    assert (told.stdout, told.stderr) == (
+        f"b'\\x00{EFFECT_MARK}=it\\x00\\x00' True True True\nTrue True 0\n",
+        "",
+    )
 
 
 @pytest.mark.wall_clock
@@ -142,7 +192,7 @@ def test_answers_that_nobody_asks_for_fill_no_memory() -> None:
 
 def test_what_is_gone_and_what_may_not_be_read_shows_nothing() -> None:
     one, memory = Popen(["true"]), ProcessMemory()
-    one.wait()
+    one.wait(60)
     assert memory.read_all("environ", [one.pid, 2]) == {one.pid: b"", 2: b""}
     assert memory.read("environ", os.getpid())
 
