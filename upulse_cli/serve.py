@@ -38,6 +38,7 @@ from pulse_adapters.sqlite.reserve import make_room
 from pulse_adapters.systemd.notify import is_journal
 from pulse_adapters.workers.control_group import leave_life
 from pulse_adapters.workers.descriptor_share import SPARE
+from pulse_adapters.workers.proc import refuse_foreign_numbers
 from pulse_adapters.workers.threads import Pool
 from pulse_core import __version__
 from pulse_core.actions import BUILT_IN
@@ -202,6 +203,7 @@ async def live(home: Home, options: Options) -> None:
     if not home.exists():
         raise NoHome(str(home.path))
     refuse_strangers(home)
+    refuse_foreign_numbers()
     if mended := home.close_to_others():
         LOG.warning("%s", mended)
     home = where_it_lies(home)  # a link that led here may be gone before this ends

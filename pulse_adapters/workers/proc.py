@@ -13,6 +13,7 @@ from pulse_adapters.workers.boot_clock import NANOSECONDS, OFFSET_NS, boot_ns
 from pulse_adapters.workers.descriptor_share import SPARE
 from pulse_adapters.workers.environment import EFFECT_MARK
 from pulse_adapters.workers.process_memory import MEMORY, MOST, Hanging
+from pulse_core.model.errors import PulseError
 from pulse_core.model.shortages import SHORTAGES
 from pulse_core.model.text import one_line
 from pulse_core.ports.host import ProcessId
@@ -79,6 +80,19 @@ def _whole(path: str) -> bytes | None:
         return whole
     finally:
         os.close(file)
+
+
+def refuse_foreign_numbers() -> None:
+    """Raise PulseError if /proc shows another PID namespace: there the number of each child is that of somebody else."""
+    try:
+        shown = int(os.readlink("/proc/self"))
+    except OSError as error:
+        raise PulseError(f"/proc is not to be read ({error.strerror}): mount -t proc proc /proc") from error
+    if shown != (own := os.getpid()):
+        raise PulseError(
+            f"/proc shows the processes of another PID namespace, in which this is process {shown}, and not {own}:"
+            " mount that of its own, mount -t proc proc /proc"
+        )
 
 
 def read_stat(pid: int) -> ProcStat | None:

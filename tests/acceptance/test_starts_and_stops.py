@@ -44,6 +44,17 @@ def alive(*argv: str) -> list[int]:
     return [one.pid for one in live_processes() if command_line(one.pid) == list(argv)]
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make a PID namespace")
+def test_a_daemon_whose_children_have_the_numbers_of_others_in_proc_is_refused(served: Served) -> None:
+    served.configure("")
+    argv = [sys.executable, "-m", "upulse_cli.serve", "--home", str(served.home.path)]
+    ended = subprocess.run(
+        ["unshare", "--pid", "--fork", "--kill-child", *argv], capture_output=True, text=True, timeout=60
+    )
+    assert ended.returncode == 1
+    assert "/proc shows the processes of another PID namespace" in ended.stderr
+
+
 @pytest.mark.parametrize("argv", sampled(BACKGROUND.values(), 2), ids=sampled(BACKGROUND, 2))
 def test_what_a_start_leaves_in_the_background_is_the_process(served: Served, argv: list[str]) -> None:
     served.configure(f'[[process]]\nname = "victim"\nstart = {json.dumps(argv)}\n{NO_LIMITS}\n')
