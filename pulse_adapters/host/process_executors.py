@@ -80,9 +80,7 @@ class StopProcess(Executor):
         _refuse_doubt(sight, "ended")
         left = set(sight.found)
         if sight.answering and not left:
-            raise PulseError(
-                f"{sight.detail}, but who listens there is not visible to the user Pulse runs as"
-            )
+            raise PulseError(f"nothing was ended: {sight.detail}")
         unsure = sight.busy or (sight.unlike and not self._lives.last(process.name))
         if (process.match or process.pid_file) and unsure and not left:
             raise PulseError(f"nothing was ended: {sight.detail}")

@@ -61,6 +61,8 @@ from pulse_core.settings.processes import ProcessSettings
 LOG = logging.getLogger("pulse.host")
 T = TypeVar("T")
 
+UNSEEN = "who listens there is not visible to the user Pulse runs as"
+"""Of an address that answers: it may be the process, so nobody is started beside it."""
 _LINES_S = 0.1
 """How long a death waits for the end of what the process printed, in seconds."""
 _FORK_TICKS = 100
@@ -453,6 +455,7 @@ class LinuxProcessTable:
         answering = bool(inodes) if lacking else answering
         words = lacking or f"{address} {'answers' if answering else 'does not answer'}"
         if not owners:
+            words += f"; {UNSEEN}" if answering else ""
             return sight._replace(answering=answering, detail=words)
         chosen = await self._choice(process, owners)
         if not chosen.found:  # somebody answers there, and it is not the process

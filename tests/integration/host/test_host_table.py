@@ -19,7 +19,7 @@ import pytest
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.process_executors import RestartProcess, StopProcess
 from pulse_adapters.host.process_identity import doubtful_matches
-from pulse_adapters.host.process_table import LinuxProcessTable
+from pulse_adapters.host.process_table import UNSEEN, LinuxProcessTable
 from pulse_adapters.host.settings_doubts import doubts_of
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.sqlite.events import new_id
@@ -602,6 +602,43 @@ async def test_a_port_leads_to_its_process_until_it_is_closed(
     while deaf.answering and time.monotonic() < deadline:
         deaf = await seen(table, process)
     assert (deaf.found, deaf.answering) == ((), False)
+
+
+LOOK = """
+import asyncio, sys
+from pulse_adapters.host.process_table import LinuxProcessTable
+from pulse_adapters.host.spawner import Spawner
+from pulse_core.settings.processes import ProcessSettings
+async def look():
+    spawner = Spawner()
+    table = LinuxProcessTable(spawner)
+    process = ProcessSettings.model_validate({"name": "it", "start": ["x"], "tcp": sys.argv[1]})
+    sight = (await table.look([process], {}))["it"]
+    print(sight.found, sight.answering, sight.detail)
+    table.close()
+    spawner.close()
+asyncio.run(look())
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make a PID namespace")
+def test_who_answers_at_the_port_and_can_not_be_seen_is_told() -> None:
+    """As who is in another container, or is another user's where Pulse is not root."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        inside = [
+            "unshare",
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "--mount-proc",
+            sys.executable,
+            "-c",
+            LOOK,
+            address,
+        ]
+        told = subprocess.run(inside, capture_output=True, text=True, timeout=60)
+    assert told.stdout == f"() True {address} answers; {UNSEEN}\n", told.stderr
 
 
 async def test_who_holds_the_port_and_is_not_what_start_produces_is_named_and_is_not_it(
