@@ -34,7 +34,9 @@ def process_log_lines(home: HomeContext, name: str, count: int, follow: bool) ->
         return
     if not path.is_file():
         unit = processes[name].systemd_unit
-        hint = f"; see: journalctl -u {unit}" if unit else ": Pulse has not started it yet"
+        hint = (
+            f"; see: journalctl -u {unit}" if unit else ": Pulse has not started it yet, or could not keep it"
+        )
         if os.path.lexists(path):
             hint = f" there: {path} is no plain file; see: upulse process list"
         raise PulseError(f"nothing that {name} printed is kept{hint}")
