@@ -580,4 +580,4 @@ def start_error(program: str, cwd: str | None, error: OSError | ValueError) -> s
         return f"{start}it may not be executed; make it executable for the user that it runs as"
     if error.errno == errno.ENOEXEC:
         return f"{start}it is no program; a script needs a first line such as #!/bin/sh"
-    return f"{start}{error.strerror}"
+    return f"{start}{error.strerror or os.strerror(error.errno)}"

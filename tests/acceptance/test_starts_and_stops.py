@@ -13,7 +13,7 @@ import pytest
 
 from pulse_adapters.ipc.lock import holder
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
-from pulse_adapters.workers.proc import command_line, live_processes
+from pulse_adapters.workers.proc import children, command_line, live_processes, read_stat
 from pulse_core.ports.readers import EventQuery
 from tests.acceptance.conftest import Served
 from tests.long_form import sampled
@@ -53,6 +53,33 @@ def test_a_daemon_whose_children_have_the_numbers_of_others_in_proc_is_refused(s
     )
     assert ended.returncode == 1
     assert "/proc shows the processes of another PID namespace" in ended.stderr
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make a PID namespace")
+def test_as_the_first_process_of_a_container_it_leaves_no_orphan_dead_and_passes_signals_on(
+    served: Served,
+) -> None:
+    start = ["sh", "-c", f"for each in 1 2 3; do (sleep 0 &); done; sleep 0.2; exec sleep {LASTING}"]
+    served.configure(f'[[process]]\nname = "victim"\nstart = {json.dumps(start)}\n{NO_LIMITS}\n')
+    argv = [sys.executable, "-m", "upulse_cli.serve", "--home", str(served.home.path)]
+    inside = subprocess.Popen(
+        ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", *argv], stderr=subprocess.DEVNULL
+    )
+    with child_of_test(inside):
+        served.eventually(lambda: bool(alive("sleep", LASTING)), "the process has left its orphans")
+        (first,) = children(inside.pid)
+
+        def has_dead() -> bool:
+            ahead, seen = {first}, set[int]()
+            while ahead:
+                seen |= ahead
+                ahead = {child for pid in ahead for child in children(pid)} - seen
+            found = [one for pid in seen if (one := read_stat(pid))]
+            return any(not one.alive and one.parent == first for one in found)
+
+        served.eventually(lambda: not has_dead(), "they are reaped")
+        os.kill(first, signal.SIGTERM)
+        assert inside.wait(60) == 0
 
 
 @pytest.mark.parametrize("argv", sampled(BACKGROUND.values(), 2), ids=sampled(BACKGROUND, 2))
