@@ -17,10 +17,16 @@ SHOWN = 6
 """Values of a sample that nobody here knows which are told."""
 
 
-def sample_words(sample: Sample, abouts: tuple[str, ...], settings: Settings) -> str:
-    """The words; abouts: names of what it may be about, the likeliest first."""
+def sample_words(
+    sample: Sample, abouts: tuple[str, ...], settings: Settings, are_of_then: bool = True
+) -> str:
+    """The words; abouts: names of what it may be about, the likeliest first; are_of_then: the settings were in force."""
     with suppress(KeyError, TypeError, AttributeError):  # a sample of another version
-        measured = {gauge.name: gauge.words for gauge in gauges_of(sample, settings)}
+        since = "" if are_of_then else ", by the settings of now"
+        measured = {
+            gauge.name: gauge.words + since * ("(allowed: " in gauge.words)
+            for gauge in gauges_of(sample, settings)
+        }
         for about in abouts:
             if words := measured.get(about) or _entry_words(sample, about):
                 return words

@@ -249,7 +249,8 @@ def _effect(home: HomeContext, log: EventReader, wish: Event, status: HomeStatus
         fault = vitals.fault
     abouts = tuple(_abouts(wish.subject, str(params.get(FOR, "")), process))
     settings = usable_settings(home) if samples else Settings()
-    words = [sample_words(sample, abouts, settings) for sample in samples]
+    are_of_then = tick is None or tick.settings == settings.digest
+    words = [sample_words(sample, abouts, settings, are_of_then) for sample in samples]
     origin = _origin(log, wish)
     # What a rule of the user has seen can't be guessed: it may go by anything.
     is_guessable = wish.actor == PULSE and not one.data.get("commit")

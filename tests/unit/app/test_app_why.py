@@ -338,6 +338,15 @@ def test_a_sample_says_what_its_last_probe_found_once(scene: Scene) -> None:
     assert sample_words(told, ("flapping:web",), GUARDED).startswith("web is not up; ")
 
 
+def test_a_sample_beside_a_bound_that_was_not_in_force_then_is_said_to_be() -> None:
+    sample = Sample(1, "process-usage", Moment(1, "boot", 1), {"web": {"pid": 7, "memory": 40 << 20}})
+    web = {"name": "web", "start": ["web"], "memory_max": "60M", "for": "1m"}
+    settings = Settings.model_validate({"process": [web]})
+    words = "web takes 40.0 MiB of memory (allowed: 60.0 MiB)"
+    assert sample_words(sample, ("usage:web:memory",), settings) == words
+    assert sample_words(sample, ("usage:web:memory",), settings, False) == f"{words}, by the settings of now"
+
+
 def test_a_check_that_is_well_is_said_to_be_so_in_words() -> None:
     sample = Sample(1, "checks", Moment(1, "boot", 1), {"spool": {"ok": True}})
     assert sample_words(sample, ("check:spool",), Settings()) == "check:spool is well"
