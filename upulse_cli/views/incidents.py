@@ -56,7 +56,9 @@ def lines(told: Mapping[str, Any], is_present: bool = True) -> Iterator[str]:
     if told["faded"]:
         lasted = f", not seen again since {local(told['ended'])}"
     elif told["last_seen"]:
-        lasted = f", last at {local(told['last_seen'])}" if told["times"] > 1 else ""
+        # Lines of a storm are counted every ten seconds, so that this is when the last of them was there already.
+        last = "the last by" if told["about"] == "log" else "last at"
+        lasted = f", {last} {local(told['last_seen'])}" if told["times"] > 1 else ""
     seen = _seen(told)
     yield f"{told['about']} {told['subject']}{': ' if seen else ''}{seen}{lasted}"
     if len(told["causes"]) > 1:

@@ -171,6 +171,7 @@ def test_a_log_is_quiet_when_its_notice_is_called_off_or_after_ten_minutes_witho
 
 def test_a_storm_is_told_by_a_line_of_it_though_most_are_only_counted() -> None:
     (one,) = told(MINUTE, (0, LINES, LOG), (SECOND, COUNTED, LOG), (2 * SECOND, COUNTED, LOG))
+    assert re.search(r", one of 1,801 lines, the last by ", next(lines(one)))
     assert (one["evidence"], one["times"]) == ("ERROR no answer", 1_801)
 
 
