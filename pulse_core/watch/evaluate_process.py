@@ -153,7 +153,10 @@ def _still_down(look: ProcessProbe) -> tuple[Draft, ...]:
     """It was not up before either: recorded only at the very first probe, or if it died while starting."""
     history, sight = look.history, look.sight
     if history.starting is None:
-        return () if history.down is not None else (_died(look, "not running yet"),)
+        yet = (
+            "" if recorded_process(history) else " yet"
+        )  # it has run before, if it was put back into the settings
+        return () if history.down is not None else (_died(look, f"not running{yet}"),)
     if sight.known or sight.found:
         return ()
     if history.pid is None:
@@ -222,7 +225,8 @@ def _died(
     is_told = look.sight.intended and not (last_seen and look.sight.found)
     is_intended = first or is_ended or is_over or is_told or bool(stop and stop.holds(look.now))
     died = ProcessDied(
-        pid=dead.pid if dead else look.history.pid,
+        # Who was not up when it was first looked at has not died now.
+        pid=None if first else dead.pid if dead else look.history.pid,
         evidence=evidence,
         healthy=healthy,
         recovering=recovering,

@@ -19,6 +19,7 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import (
     Effect,
     Paused,
+    ProcessDied,
     ProcessRestartRequested,
     ProcessStartRequested,
     ProcessStopRequested,
@@ -114,6 +115,8 @@ def test_what_was_wrong_with_a_process_is_over_once_it_is_guarded_no_more() -> N
         await world.ask(ReloadRequested())
         await asyncio.sleep(0.2)
         assert (states(world), starts(world)) == ({"gateway": "up"}, before + 1)
+        *_, death = (one.payload for one in world.log.events if isinstance(one.payload, ProcessDied))
+        assert (death.pid, death.evidence, death.printed) == (None, "not running", "")
         await asyncio.sleep(DAY)
         assert notices(world) == ["gateway stays down", "no longer watched: gateway stays down"]
         world.host.kill("gateway")
