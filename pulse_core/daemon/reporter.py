@@ -3,7 +3,9 @@
 import asyncio
 import logging
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
@@ -22,12 +24,15 @@ LOG = logging.getLogger("pulse.error")
 
 @dataclass
 class _Failure:
-    """A failure that was recorded: the draft of that, when (loop time), how often it came since, and when last."""
+    """A failure that was recorded: the draft of that, when (loop time), when it came first, how often it came since, and
+    when last; is_lost: the log could not take the first one."""
 
     draft: Draft
     at: float
+    first: Moment
     repeats: int = 0
     last: Moment | None = None
+    is_lost: bool = False
 
 
 class Reporter:
@@ -66,24 +71,28 @@ class Reporter:
             self._record_repeats(self._reported.pop(next(iter(self._reported))))
         LOG.warning("%s: %s", whose, message)
         error = ErrorReported(message=message, commit=commit, ended=ended)
-        self._reported[key] = failure = _Failure(Draft(error, subject=whose), now)
+        self._reported[key] = failure = _Failure(Draft(error, subject=whose), now, self.journal.clock.now())
         self.put(failure.draft)
 
     def _record_repeats(self, failure: _Failure) -> None:
         """Record how often it came since it was recorded, as of when it last came."""
         if failure.repeats:
             failure.at = asyncio.get_running_loop().time()
-            self.put(self._take_repeats(failure))
+            self.put(*self._take_repeats(failure))
 
-    def _take_repeats(self, failure: _Failure) -> Draft:
+    def _take_repeats(self, failure: _Failure) -> Iterator[Draft]:
+        if failure.is_lost:  # or they would have begun with their last one
+            failure.is_lost = False
+            yield replace(failure.draft, moment=failure.first)
         more, failure.repeats = failure.repeats, 0
         error = failure.draft.payload.model_copy(update={"repeats": more - 1})
-        return replace(failure.draft, payload=error, moment=failure.last)
+        yield replace(failure.draft, payload=error, moment=failure.last)
 
     def rest(self) -> list[Draft]:
         """What is not recorded yet, for the end of the daemon."""
         waiting = [self._queue.get_nowait() for _ in range(self._queue.qsize())]
-        return waiting + [self._take_repeats(one) for one in self._reported.values() if one.repeats]
+        repeated = (one for one in self._reported.values() if one.repeats)
+        return [*waiting, *chain.from_iterable(map(self._take_repeats, repeated))]
 
     def _has_room(self, family: str) -> bool:
         if not self._recorded[family]:
@@ -116,3 +125,5 @@ class Reporter:
                 await self.journal.append(draft)
             except PulseError as error:
                 LOG.error("%s: what was just reported of it is not recorded: %s", draft.subject, error)
+                for failure in self._reported.values():
+                    failure.is_lost = failure.is_lost or failure.draft is draft

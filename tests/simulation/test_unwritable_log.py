@@ -15,6 +15,8 @@ from pulse_core.model.event import Draft
 from pulse_core.model.home_status import LogStatus
 from pulse_core.model.kinds import ConditionRaised, Effect, Paused, Resumed
 from pulse_core.model.moment import US_PER_SECOND, local_text
+from pulse_core.projections.incidents import Incidents
+from pulse_core.projections.incidents import after as incidents_after
 from pulse_core.record.journal import PATIENCE
 from tests.simulation.senses import of_logs
 from tests.simulation.world import World, simulate
@@ -104,6 +106,26 @@ def test_an_error_that_is_not_recorded_is_told_once_in_the_daemons_log(
     told = [message for message in caplog.messages if "watcher:x" in message]
     assert len([message for message in told if "it failed" in message]) == 1
     assert told[-1].startswith("watcher:x: what was just reported of it is not recorded: ")
+
+
+def test_errors_that_came_again_while_the_first_was_not_recorded_are_told_from_the_first_on() -> None:
+    async def story(world: World) -> None:
+        daemon = await world.start()
+        await asyncio.sleep(300)
+        fill_disk(world)
+        began = world.clock.now().at
+        for _ in range(4):
+            daemon.reporter("watcher:x", "it failed")
+            await asyncio.sleep(10)
+        free_disk(world)
+        await asyncio.sleep(600)
+        rows = [event for event in world.log.events if (event.kind, event.subject) == ("error", "watcher:x")]
+        told = [((row.moment.at - began) // 1_000_000, row.payload.model_dump()["repeats"]) for row in rows]
+        assert told == [(0, 0), (30, 2)]
+        (one,) = (one for one in incidents_after(Incidents(), rows).at(world.clock.now()))
+        assert (one.began.at - began, one.times) == (0, 4)
+
+    simulate(story, ONE)
 
 
 def test_what_was_held_is_written_in_order_when_there_is_space() -> None:
