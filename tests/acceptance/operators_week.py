@@ -737,7 +737,8 @@ def restarted_by_a_check(it: Operator) -> None:
 
 
 def endpoint_mended_by_a_person(it: Operator) -> None:
-    """Its process was restarted for it, in vain; a person mends it before another restart is due."""
+    """Its process was restarted for it, in vain; then it fails otherwise, which is told, though nothing else follows; a
+    person mends it before another restart is due."""
     pid = it.up()
 
     def is_seen(ok: bool) -> bool:
@@ -745,12 +746,17 @@ def endpoint_mended_by_a_person(it: Operator) -> None:
         is_anew = ok or seen.get("failures", 10) < 10  # ten of them were seen before the restart
         return seen.get("ok") is ok and "excused" not in seen and is_anew
 
+    def said_of_it() -> str:
+        return "".join(one["evidence"] for one in it.served.status()["conditions"])
+
     it.until(lambda: is_seen(ok=True), "the endpoint is well, and its grace over")
     it.about_to_break()
-    it.write("sick", "")
+    it.write("sick", "500")
     it.up("victim", other_than=pid)
     it.until(lambda: is_seen(ok=False), "it fails after its grace, too")
     it.sees_it_broken()
+    it.write("sick.new", "503").rename(it.directory / "sick")
+    it.until(lambda: said_of_it().startswith("it answered 503; "), "what it answers now is told")
     it.about_to_mend()
     (it.directory / "sick").unlink()
     it.happened("condition-cleared")
@@ -829,6 +835,10 @@ SICK = "http://127.0.0.1:PORT/ answers 500; 6 checks in a row failed"
 """Of six looks in three seconds: on a busy machine the server has not begun to listen by the first two."""
 AWAY = "nothing that is asked answers, 3 rounds in a row: http://127.0.0.1:PORT/: the connection is refused"
 LETTERS = "'/bin/sh' exited with 2: 40 letters wait"
+SICK_PAGE = PAGE.replace("os.remove(", "os.path.exists(").replace(
+    "(500 if", "(int(open(sys.argv[2]).read()) if"
+)
+"""A page that no restart mends: it answers with the status that is in the file, while that is there."""
 ILL_MODEL = "it answered 500; 10 questions in a row failed"
 UNBOOTED = "process N exited with status 1 while it was starting"
 RESTORED = "a good config was put back since"
@@ -1255,10 +1265,10 @@ TABLE: tuple[Breakage, ...] = (
         ),
     ),
     Breakage(
-        "a model fails after the restart of its server, too, until a person mends it",
+        "a model fails after the restart of its server, too, and then otherwise, until a person mends it",
         process(
             "victim",
-            argv(sys.executable, "-c", PAGE.replace("os.remove(", "os.path.exists("), "PORT", "DIR/sick"),
+            argv(sys.executable, "-c", SICK_PAGE, "PORT", "DIR/sick"),
             PATIENT,
         )
         + '[[llm]]\nurl = "http://127.0.0.1:PORT/"\nrestart = "victim"\ninterval = "500ms"\nevidence = 10\n'
