@@ -3,7 +3,7 @@
 import asyncio
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pulse_adapters.git.errors import MainMoved
 from pulse_adapters.git.git_files import is_laid_out, read_main, repository_fault, revision_folder
@@ -53,9 +53,10 @@ class GitClient:
             return Revision(commit, str(revision_folder(self._home, commit)))
         return await self._ask("ensure", Revision, commit)
 
-    async def point_main(self, commit: str, expected: str) -> None:
-        """Make the commit main if main is `expected`; raises MainMoved."""
-        await self._ask("point-main", Any, commit, expected)
+    async def point_main(self, commit: str, expected: str) -> str:
+        """Make the commit main if main is `expected`; raises MainMoved. The branch of what lay about in `engine/`."""
+        _, stray, _ = await self._ask("point-main", tuple[str, str, tuple[str, ...]], commit, expected)
+        return stray
 
     async def going_back(self, to: str, rejected: str, why: str) -> tuple[Revision, str]:
         """A commit on top of main with the content of `to`, laid out, and a branch for the rejected one; nothing moves."""

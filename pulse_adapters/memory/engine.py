@@ -31,13 +31,14 @@ from pulse_core.rules.onion import Answer, Inner, Trace, rule_name, run_synchron
 class MemoryRevisions:
     """Implements `Revisions`. engines: the rules of each commit, None for one that can't be loaded.
 
-    actions: the watchers and executors of those commits that have any.
+    actions: the watchers and executors of those commits that have any; stray: what `point_main` returns.
     """
 
     engines: dict[str, Sequence[Rule] | None]
     main: str
     branches: dict[str, str] = field(default_factory=dict)
     actions: dict[str, Actions] = field(default_factory=dict)
+    stray: str = ""
 
     async def head(self) -> str:
         return self.main
@@ -47,10 +48,11 @@ class MemoryRevisions:
             raise PulseError(f"no commit {commit!r}")
         return Revision(commit, f"/revisions/{commit}")
 
-    async def point_main(self, commit: str, expected: str) -> None:
+    async def point_main(self, commit: str, expected: str) -> str:
         if self.main not in (commit, expected):
             raise PulseError(f"main is {self.main}, neither {commit} nor {expected}")
         self.main = commit
+        return self.stray
 
     async def going_back(self, to: str, rejected: str, why: str) -> tuple[Revision, str]:
         if to not in self.engines:

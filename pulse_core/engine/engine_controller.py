@@ -345,11 +345,16 @@ class EngineController:
             return
         self._aligned = engine.commit, loop_seconds() + KEEP_EVERY
         try:
-            await self.parts.revisions.point_main(engine.commit, engine.replaced or engine.commit)
+            stray = await self.parts.revisions.point_main(engine.commit, engine.replaced or engine.commit)
         except Exception as error:  # noqa: BLE001 - whatever git lacks at this moment, what is in force is not at fault
             self.context.failed("engine", describe_error(error))
         else:
             self._aligned = engine.commit, float("inf")
+            if stray:
+                words = f"engine/ holds the files of {engine.commit[:12]} now"
+                self.context.failed(
+                    "engine", f"{words}; what was changed there by hand is in the branch {stray}"
+                )
 
     async def _record(
         self,

@@ -220,8 +220,11 @@ class Revisions(Protocol):
     async def ensure(self, commit: str) -> Revision:
         """The commit's immutable export, made if it is not there, or not any more what was committed."""
 
-    async def point_main(self, commit: str, expected: str) -> None:
-        """Point `main` at this commit; refused if it is at neither this one nor `expected`."""
+    async def point_main(self, commit: str, expected: str) -> str:
+        """Point `main` at this commit; refused if it is at neither this one nor `expected`.
+
+        The branch that keeps what somebody had changed in `engine/`; empty if nothing was.
+        """
 
     async def going_back(self, to: str, rejected: str, why: str) -> tuple[Revision, str]:
         """A new commit after `main` with the files of an earlier one, laid out; and the branch that keeps `rejected`.

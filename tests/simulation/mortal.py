@@ -45,10 +45,11 @@ class Revisions(MemoryRevisions):
         await self.fate()
         return revision
 
-    async def point_main(self, commit: str, expected: str) -> None:
+    async def point_main(self, commit: str, expected: str) -> str:
         await self.fate()
-        await super().point_main(commit, expected)
+        stray = await super().point_main(commit, expected)
         await self.fate()
+        return stray
 
     async def going_back(self, to: str, rejected: str, why: str) -> tuple[Revision, str]:
         await self.fate()

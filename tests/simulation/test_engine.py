@@ -478,11 +478,11 @@ def test_main_follows_though_git_could_not_move_it_at_first() -> None:
     bench, tries = Bench(second=(wishes,)), list[str]()
     point_main = bench.revisions.point_main
 
-    async def failing_once(commit: str, expected: str) -> None:
+    async def failing_once(commit: str, expected: str) -> str:
         tries.append(commit)
         if tries == ["first", "second"]:
             raise PulseError("git point-main did not answer")
-        await point_main(commit, expected)
+        return await point_main(commit, expected)
 
     async def story(world: World) -> None:
         await started(world)
@@ -492,6 +492,22 @@ def test_main_follows_though_git_could_not_move_it_at_first() -> None:
         assert tries == ["first", "second", "second"]
 
     bench.revisions.point_main = failing_once  # type: ignore[method-assign] # as git may
+    bench.tell(story)
+
+
+def test_where_is_kept_what_somebody_had_changed_in_the_engines_files_is_told() -> None:
+    bench = Bench(second=(wishes,))
+
+    async def story(world: World) -> None:
+        await started(world)
+        bench.revisions.stray = "stray/1"
+        await promoted(world, "second")
+        await asyncio.sleep(180)
+        told = [json.loads(one.data)["message"] for one in world.events("error", subject="engine")]
+        assert told == [
+            "engine/ holds the files of second now; what was changed there by hand is in the branch stray/1"
+        ]
+
     bench.tell(story)
 
 

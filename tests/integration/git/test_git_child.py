@@ -32,12 +32,14 @@ async def test_the_daemons_verbs_do_what_the_repositorys_do(tmp_path: Path) -> N
     laid = await child.ensure(candidate)
     assert files(Path(laid.path)) == {**FILES, "rules/a.py": "A = 1\n"}
     assert await child.ensure(candidate) == Revision(candidate, laid.path)
-    await child.point_main(candidate, first)
+    assert await child.point_main(candidate, first) == ""
     assert await child.head() == candidate
     back, branch = await child.going_back(first, candidate, "zurück, weil es schadet")
     assert files(Path(back.path)) == FILES
     assert repository.resolve(branch) == candidate
-    await child.point_main(back.commit, candidate)
+    overwrite(repository.home / "engine" / "rules" / "a.py", b"A = 'by hand'\n")
+    stray = await child.point_main(back.commit, candidate)
+    assert git(repository.home / "engine", "show", f"{stray}:rules/a.py") == "A = 'by hand'"
     assert await child.head() == repository.head() == back.commit
     assert newest(repository, "%B") == f"Go back to {first[:12]}: zurück, weil es schadet"
 
