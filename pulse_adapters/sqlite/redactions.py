@@ -4,6 +4,8 @@ import json
 import sqlite3
 from typing import Any, NamedTuple
 
+from pulse_adapters.sqlite.errors import is_corrupt
+
 KIND = "event-redacted"
 
 EMPTY = "UPDATE event SET data = NULL WHERE id = ? AND data IS NOT NULL"
@@ -34,16 +36,42 @@ class Redactions:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection, self._seq = connection, 0
         self._of: dict[str, list[_Said]] = {}
+        self._unread: sqlite3.DatabaseError | None = None
 
     def __call__(self, row: tuple[Any, ...]) -> bool:
+        return self.said_in(row) > 0
+
+    def said_in(self, row: tuple[Any, ...]) -> int:
+        """The row that says so; 0 if none does. Raises sqlite3.DatabaseError if that may be one that can't be read."""
         self._advance()
-        return any(said.seq > row[0] and said.sha256 == row[11].hex() for said in self._of.get(row[1], ()))
+        for said in self._of.get(row[1], ()):
+            if said.seq > row[0] and said.sha256 == row[11].hex():
+                return said.seq
+        if self._unread:
+            raise self._unread
+        return 0
 
     def _advance(self) -> None:
         head = self._connection.execute("SELECT coalesce(max(seq), 0) FROM event").fetchone()[0]
-        for seq, subject, data in self._connection.execute(_SAID, (self._seq, head)):
+        self._take(self._seq, head)
+        self._seq = head
+
+    def _take(self, after: int, upto: int) -> None:
+        """Take what is said after one row, up to another; of rows that can't be read together what each half says."""
+        try:
+            rows = self._connection.execute(_SAID, (after, upto)).fetchall()
+        except sqlite3.DatabaseError as error:
+            if not is_corrupt(error):
+                raise
+            half = (after + upto) // 2
+            if half == after:
+                self._unread = error
+            else:
+                self._take(after, half)
+                self._take(half, upto)
+            return
+        for seq, subject, data in rows:
             try:
                 self._of.setdefault(subject, []).append(_Said(seq, str(json.loads(data)["sha256"])))
             except (ValueError, LookupError, TypeError):
                 continue  # altered: the row that it named is found, as is this one
-        self._seq = head

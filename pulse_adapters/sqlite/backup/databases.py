@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from pulse_adapters.sqlite.chain import ALL_COLUMNS, START
+from pulse_adapters.sqlite.chain import ALL_COLUMNS, START, link, seal
 from pulse_adapters.sqlite.connect import connect_readonly, head_of, host_of, refuse_damage
 from pulse_adapters.sqlite.errors import translate_error
 from pulse_adapters.sqlite.migrate import format_of, steps
-from pulse_adapters.sqlite.redactions import EMPTY_ALL
+from pulse_adapters.sqlite.redactions import EMPTY_ALL, Redactions
 from pulse_adapters.sqlite.verify import LogWalk, verify
 from pulse_core.model.errors import Damaged, NewerFormat, PulseError
 
@@ -142,8 +142,27 @@ def salvage(present: Path, target: Path, objects: Path) -> Salvaged:
         for batch in tail:
             writer.executemany(_INSERT, batch)
             rows += len(batch)
+        if tail.fault:
+            rows += _carry_redactions(reader, writer)
         writer.commit()
     return Salvaged(rows, tail.fault)
+
+
+def _carry_redactions(reader: sqlite3.Connection, writer: sqlite3.Connection) -> int:
+    """Append what redacts rows that were carried over, and lies behind the damage: else these were damage, too.
+
+    How many rows that is.
+    """
+    said, known, rows = Redactions(reader), Redactions(writer), 0
+    for bare in writer.execute(f"SELECT {ALL_COLUMNS} FROM event WHERE data IS NULL ORDER BY seq").fetchall():
+        if not known(bare):
+            found = reader.execute(f"SELECT {ALL_COLUMNS} FROM event WHERE seq = ?", (said.said_in(bare),))
+            _, *row, data, digest, _ = found.fetchone()
+            seq, chain = head_of(writer)
+            chain = link(chain, seq + 1, seal(tuple(row), digest))
+            writer.execute(_INSERT, (seq + 1, *row, data, digest, chain))
+            rows += 1
+    return rows
 
 
 def empty_redacted(path: Path) -> None:

@@ -160,6 +160,36 @@ async def test_a_backup_of_before_is_emptied_when_it_is_put_back(tmp_path: Path,
     assert fault(tmp_path / "backup") == ""
 
 
+@pytest.mark.parametrize("damage", ["a row", "a page"])
+async def test_rows_before_damage_are_kept_though_one_of_them_is_redacted_behind_it(
+    tmp_path: Path, open_log: Open, damage: str
+) -> None:
+    async with open_log() as log:
+        await log.append(Draft(Resumed()))
+    target = tmp_path / "kept" / "events.db"
+    target.parent.mkdir()
+    shutil.copy(tmp_path / "events.db", target)
+    async with open_log() as log:
+        events = await log.append(*(Draft(Paused(why=f"{number} {'x' * 200}")) for number in range(1_000)))
+        await log.append(Draft(EventRedacted(why="x"), subject=events[1].id, actor="ada"))
+    if damage == "a row":
+        by_hand(tmp_path, "UPDATE event SET data = '{}' WHERE seq = 500")
+    else:
+        with (tmp_path / "events.db").open("r+b") as file:
+            file.seek((tmp_path / "events.db").stat().st_size // 2)
+            file.write(bytes(8_192))
+    good = verify(tmp_path / "events.db", tmp_path / "objects").rows
+    assert good > 300
+    assert salvage(tmp_path / "events.db", target, tmp_path / "objects").rows == good
+    assert fault(target.parent) == ""
+    objects = FileObjects(tmp_path / "objects")
+    async with SqliteEventLog.open(target, clock=SystemClock(), objects=objects) as log:
+        assert (await log.append(Draft(Resumed())))[0].seq == good + 2
+        rows = [row async for rows in log.since(0) for row in rows]
+    assert [row.data for row in rows].count("null") == 1
+    assert (rows[good].kind, rows[good].subject, rows[good].actor) == ("event-redacted", events[1].id, "ada")
+
+
 async def test_an_old_home_is_given_the_triggers(tmp_path: Path, open_log: Open) -> None:
     old = tmp_path / "migrations"
     old.mkdir()
