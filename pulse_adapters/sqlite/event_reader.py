@@ -147,7 +147,11 @@ class SqliteEventReader:
     def _whole(self, row: tuple[Any, ...]) -> Event:
         event = Event._make(row[:11])
         if row[10] is None:
-            return event._replace(data=REDACTED if self._may_be_empty(row) else damage_marker(_EMPTIED))
+            try:
+                is_said = self._may_be_empty(row)
+            except sqlite3.Error as error:
+                raise translate_read_error(error, self._path) from error
+            return event._replace(data=REDACTED if is_said else damage_marker(_EMPTIED))
         is_doubtful = not row[13] or self._connection.text_factory is not str
         if is_doubtful and not _is_json(event.data):
             return event._replace(data=damage_marker(_ALTERED))

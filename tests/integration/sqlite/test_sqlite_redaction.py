@@ -190,6 +190,20 @@ async def test_rows_before_damage_are_kept_though_one_of_them_is_redacted_behind
     assert (rows[good].kind, rows[good].subject, rows[good].actor) == ("event-redacted", events[1].id, "ada")
 
 
+async def test_a_redaction_that_can_not_be_read_is_said_to_readers_in_words(
+    tmp_path: Path, open_log: Open
+) -> None:
+    async with open_log() as log:
+        events = await log.append(*(Draft(Paused(why="x" * 200)) for _ in range(300)))
+        for event in events:
+            await log.append(Draft(EventRedacted(why="x"), subject=event.id))
+    with (tmp_path / "events.db").open("r+b") as file:
+        file.seek((tmp_path / "events.db").stat().st_size * 2 // 3)
+        file.write(bytes(16_384))
+    with SqliteEventReader(tmp_path) as reader, pytest.raises(Damaged, match="malformed"):
+        list(reader.events(limit=200))
+
+
 async def test_an_old_home_is_given_the_triggers(tmp_path: Path, open_log: Open) -> None:
     old = tmp_path / "migrations"
     old.mkdir()
