@@ -66,18 +66,18 @@ def run_scopes(context: WatcherContext) -> Callable[[int, int, str], RunScope | 
     """
 
     def scope(pid: int, uid: int, token: str) -> RunScope | None:
-        own = [run for run in context.state().of(RUNS).runs if context.programs.is_of(run, pid)]
+        runs = context.state().of(RUNS).runs
+        own = runs and context.programs.effects_of(pid) & runs.keys()
         if not token:
             users = {agent.user for agent in AGENTS.of(context.settings())}
             if own or (uid != os.getuid() and user_name(uid) in users):
                 raise Refused("a run of an agent is answered if it says its token, that of PULSE_TOKEN")
             return None
         run = token.partition(":")[0]
-        try:
+        known = b""
+        with suppress(OSError):
             path = RunFolder.of(context.home.path, run).token
             known = read_plain(path, _LONGEST) if _RUN.fullmatch(run) else b""
-        except OSError:
-            known = b""
         if not known or not hmac.compare_digest(known, token.encode(errors="replace")):
             raise Refused(f"process {pid} of uid {uid} has said a token that is no run's, or was long ago")
         if own and run not in own:

@@ -33,11 +33,17 @@ def is_of_home(one: Bearer, bearers: Collection[Bearer], home: Path, is_grouped:
     return _has_own_session(pid, {other.found.pid for other in bearers if other.effect == one.effect})
 
 
-def is_in_group(pid: int, effect: str, folders: Collection[str]) -> bool:
-    """Whether the process is in the control group of the life that this effect began, in a folder of such a name."""
-    groups = [f"/{folder}/{LIFE}{effect}/" for folder in folders]
-    lines = (read_proc_file(f"/proc/{pid}/cgroup") or b"").splitlines() if groups else ()
-    return any(group in f"{os.fsdecode(line)}/" for line in lines for group in groups)
+def effects_in_groups(pid: int, folders: Collection[str]) -> Collection[str]:
+    """The effects that began the lives in whose control groups, in a folder of such a name, the process is."""
+    raw = read_proc_file(f"/proc/{pid}/cgroup") if folders else None
+    lines = [f"{os.fsdecode(line)}/" for line in (raw or b"").splitlines()]
+    beginnings = [f"/{folder}/{LIFE}" for folder in folders]
+    return {
+        rest.partition("/")[0]
+        for line in lines
+        for beginning in beginnings
+        for rest in line.split(beginning)[1:]
+    }
 
 
 def is_led_by(pid: int, main: ProcessId) -> bool:

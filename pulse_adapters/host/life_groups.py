@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from pulse_adapters.host.life_evidence import is_in_group
+from pulse_adapters.host.life_evidence import effects_in_groups
 from pulse_adapters.host.marked_processes import Bearer, HomeMarks, MarkedProcesses, bearer_of
 from pulse_adapters.host.spawner import Birthplace
 from pulse_adapters.workers.control_group import (
@@ -349,7 +349,11 @@ class LifeGroups:
 
     def holds(self, effect: str, pid: int) -> bool:
         """Whether a process is in the group of this life, which an earlier daemon may have made."""
-        return is_in_group(pid, effect, self.folders)
+        return effect in self.holding(pid)
+
+    def holding(self, pid: int) -> Collection[str]:
+        """The effects that began the lives in whose groups a process is."""
+        return effects_in_groups(pid, self.folders)
 
     def give_up(self, effect: str) -> None:
         """Have nobody more moved into the group of a life that is over: who bears its mark from now on is none of it."""

@@ -4,7 +4,7 @@ import asyncio
 import errno
 import os
 import signal
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from contextlib import nullcontext, suppress
 from pathlib import Path
 
@@ -82,12 +82,10 @@ class LifePrograms:
         found = await find_bearers(effect=effect)
         return next((one for one in found if session_of(one.pid) == one.pid), None)
 
-    def is_of(self, effect: str, pid: int) -> bool:
-        """Whether it came out of that."""
+    def effects_of(self, pid: int) -> Set[str]:
+        """What its mark and its control groups say, read once for all: callers of the socket are asked on the loop."""
         bearer = bearer_of(pid)
-        return bool(
-            (bearer and bearer.effect == effect) or (self._groups and self._groups.holds(effect, pid))
-        )
+        return {*((bearer.effect,) if bearer else ()), *(self._groups.holding(pid) if self._groups else ())}
 
     async def look(self, main: ProcessId) -> ProgramObservation:
         """How it is now."""

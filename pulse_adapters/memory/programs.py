@@ -1,7 +1,7 @@
 """Programs in memory, which end when a test says so."""
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence, Set
 from dataclasses import dataclass, field
 
 from pulse_core.model.errors import PulseError
@@ -45,8 +45,8 @@ class MemoryPrograms:
     async def find(self, effect: str) -> ProcessId | None:
         return self.live.get(effect)
 
-    def is_of(self, effect: str, pid: int) -> bool:
-        return effect in self.live and self.live[effect].pid == pid
+    def effects_of(self, pid: int) -> Set[str]:
+        return {effect for effect, main in self.live.items() if main.pid == pid}
 
     async def look(self, main: ProcessId) -> ProgramObservation:
         if main in self.live.values():

@@ -195,7 +195,7 @@ class EndOrphan(_OfAgents):
 
     async def execute(self, effect: Effect, params: actions.EndOrphanParams, event: Event) -> Result:
         programs = self.context.programs
-        if params.run in self.runs.runs or not programs.is_of(params.run, params.pid):
+        if params.run in self.runs.runs or params.run not in programs.effects_of(params.pid):
             return Result({"already": True})
         if not params.dry_run:
             await programs.stop(params.run, ProcessId(params.pid, params.started), 0.0)

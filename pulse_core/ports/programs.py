@@ -1,6 +1,6 @@
 """Programs that Pulse starts and that outlive it, each with all that comes out of it."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from typing import NamedTuple, Protocol
 
 from pulse_core.ports.host import ProcessId
@@ -69,8 +69,8 @@ class Programs(Protocol):
     async def find(self, effect: str) -> ProcessId | None:
         """The live main process of what this effect began, also by an earlier daemon."""
 
-    def is_of(self, effect: str, pid: int) -> bool:
-        """Whether a process came out of what this effect began, as its control group or its mark shows."""
+    def effects_of(self, pid: int) -> Set[str]:
+        """The effects that began what a process came out of, as its control groups and its mark show."""
 
     async def look(self, main: ProcessId) -> ProgramObservation:
         """How it is now."""

@@ -11,10 +11,11 @@ import pytest
 
 from pulse_adapters.agents.disk_run_files import DiskRunFiles
 from pulse_adapters.agents.run_tokens import run_scopes
+from pulse_adapters.host import marked_processes
 from pulse_adapters.host.programs import LifePrograms
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.environment import EFFECT_MARK
-from pulse_adapters.workers.proc import has_marker
+from pulse_adapters.workers.proc import environment, has_marker
 from pulse_core.agents.projection import RUNS, AgentRuns, Run
 from pulse_core.agents.run_files import Workspace
 from pulse_core.agents.settings import AGENTS
@@ -123,6 +124,20 @@ async def test_a_run_is_refused_that_has_read_the_token_of_another_one(
 @pytest.mark.parametrize("caller", ["another-effect"], indirect=True)
 def test_who_did_not_needs_none(context: WatcherContext, caller: int) -> None:
     assert run_scopes(context)(caller, os.getuid(), "") is None
+
+
+def test_a_caller_is_read_once_however_many_runs_go_on(
+    context: WatcherContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = list[int]()
+
+    def noted(pid: int) -> bytes:
+        read.append(pid)
+        return environment(pid)
+
+    monkeypatch.setattr(marked_processes, "environment", noted)
+    assert run_scopes(context)(os.getpid(), os.getuid(), "") is None
+    assert read == [os.getpid()]
 
 
 @ROOT_ALONE
