@@ -152,7 +152,9 @@ def _of_processes(processes: Sequence[Mapping[str, Any]]) -> Iterator[Metric]:
     up = GaugeMetricFamily("pulse_process_up", "Whether a guarded process is up.", labels=("process",))
     words = "The state that a guarded process is in."
     state = GaugeMetricFamily("pulse_process_state", words, labels=("process", "state"))
-    restarts = CounterMetricFamily("pulse_process_restarts", "Restarts that worked.", labels=("process",))
+    # One that ended again while it was starting counts, as in the status.
+    said = "Restarts and later starts that were carried out, whatever became of them."
+    restarts = CounterMetricFamily("pulse_process_restarts", said, labels=("process",))
     for process in processes:
         name = process["name"]
         up.add_metric((name,), process["state"] == "up")

@@ -154,3 +154,14 @@ def test_every_metric_is_on_the_page_of_operations() -> None:
     page = PAGE.read_text()
     names = {name for name, _ in samples(MetricsInput(True, STANDING, {"x": 1}))}
     assert not [name for name in sorted(names) if f"`{name}" not in page]
+
+
+def test_restarts_are_not_said_to_have_worked() -> None:
+    """As in the status, those count that ended again while they were starting, and starts at the end of a stop."""
+    told = {
+        family.name: family.documentation for family in families(MetricsInput(True, STANDING, {"x": 1}), "1")
+    }
+    assert (
+        told["pulse_process_restarts"]
+        == "Restarts and later starts that were carried out, whatever became of them."
+    )
