@@ -184,6 +184,8 @@ class HomeRestore:
                 for part in self.manifest.files:
                     if part == name or part.startswith(f"{name}/"):
                         self._copy(part)
+                    if part == f"{name}/.git/HEAD":
+                        self._make_refs(f"{self.staging.name}/{name}/.git/refs")
             elif name in self.manifest.files and not self._is_whole(name):
                 self.notes.append(
                     f"{name} is left as it is; the backup's is another one: {self.backup / name}"
@@ -220,6 +222,11 @@ class HomeRestore:
                 copied = copy_file(open_plain(last, within=there), last, within=here, most=fact.bytes)
         if copied.sha256 != fact.sha256:
             raise Damaged(f"{self.backup / name} changes while it is read; take another backup")
+
+    def _make_refs(self, folder: str) -> None:
+        """Git takes a repository without this folder for none, and a backup names no empty one: all refs may be packed."""
+        with folder_of(self.place, f"{folder}/.", make=True):
+            pass
 
     def _put_objects(self, missing: list[str]) -> None:
         """Objects are named by what is in them, so a whole one is right wherever it comes from."""

@@ -30,6 +30,8 @@ from pulse_core.model.errors import Damaged, HomeBusy, PulseError
 from pulse_core.model.event import Checkpoint, Draft
 from pulse_core.model.kinds import ErrorReported, SettingsLoaded
 from pulse_core.ports.readers import EventQuery
+from tests.integration.git.git_scene import ADA, git, template
+from tests.repositories import repository_of
 
 
 class BackupScene:
@@ -394,6 +396,20 @@ def test_a_name_that_is_no_utf_8_comes_back(scene: BackupScene) -> None:
     shutil.rmtree(odd.parent)
     scene.backups.restore(str(backup), True, nothing, silent)
     assert odd.read_text() == (odd.parent / "link").read_text() == "pass"
+
+
+def test_an_engine_whose_refs_are_packed_is_a_repository_when_it_is_put_back(scene: BackupScene) -> None:
+    scene.write("one")
+    engine = scene.home.path / "engine"
+    repository_of(scene.home.path, template(scene.directory / "template"), ADA)
+    git(engine, "gc", "--quiet")
+    assert not any(path.is_file() for path in (engine / ".git/refs").rglob("*"))
+    head = git(engine, "rev-parse", "HEAD")
+    backup = scene.backups.make(scene.place("backup"), silent).path
+    shutil.rmtree(engine)
+    scene.backups.restore(backup, True, nothing, silent)
+    assert git(engine, "rev-parse", "HEAD") == head
+    assert git(engine, "status", "--short") == ""
 
 
 def test_a_file_of_the_users_own_that_is_named_as_a_lock_comes_back_and_a_lock_of_git_does_not(
