@@ -105,7 +105,7 @@ class HostProcess(Worker):
 
     def ask_where(self) -> None:
         """Request a stack dump, which works even if the host hangs."""
-        if not self.has_ended:
+        if not (self.has_ended or self._is_closed):
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._handle, signal.SIGUSR1)
 

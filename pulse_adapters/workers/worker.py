@@ -220,7 +220,8 @@ class Worker:
         return self.output.words()[-_WORDS:].lstrip()
 
     def _signal(self, number: signal.Signals) -> None:
-        if not self.dead.done():  # it is not reaped: neither its number nor its group is anybody else's
+        # While it is not reaped, neither its number nor its group is anybody else's; nor is its handle until that is closed.
+        if not (self.dead.done() or self._is_closed):
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, number)
             with suppress(ProcessLookupError):

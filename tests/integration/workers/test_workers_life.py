@@ -4,6 +4,7 @@ import asyncio
 import errno
 import os
 import resource
+import select
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from pulse_adapters.workers.spawn import spawn
 from pulse_adapters.workers.worker import Program, Worker
 from pulse_core.model.backoff import Backoff, Restarts
 from pulse_core.model.errors import PulseError
+from tests.dead_mount import dead
 from tests.long_form import sampled
 from tests.processes import TRACER, child_of_test
 
@@ -352,6 +354,33 @@ async def test_at_the_end_of_the_daemon_it_is_dead_before_the_call_returns() -> 
     await until(lambda: bool(heard))
     worker.end_now()
     assert not psutil.pid_exists(worker.pid)
+
+
+async def test_one_that_could_not_be_killed_and_was_given_up_costs_nobody_else_its_life(
+    tmp_path: Path,
+) -> None:
+    place, asked = tmp_path / "place", tmp_path / "asked"
+    place.mkdir()
+    with dead(place, reads=True, reader=("dd", "bs=128K", f"of={asked}", "status=none")) as fail:
+        worker = Worker(program(f"open({str(place / 'one')!r})"), lambda _: None, lambda: None)
+        async with asyncio.timeout(60):
+            while not asked.exists() or not asked.stat().st_size:
+                await asyncio.sleep(0.01)
+        worker.kill()
+        assert not await worker.ended(0.1)
+        worker.close()
+        with child_of_test(subprocess.Popen(["cat"], stdin=subprocess.PIPE)) as other:
+            handles = [os.pidfd_open(other.pid)]
+            while handles[-1] < worker._handle:
+                handles.append(os.pidfd_open(other.pid))
+            assert worker._handle in handles
+            worker.kill()
+            worker.terminate()
+            assert not select.select(handles, (), (), 0.2)[0]
+        for one in handles:
+            os.close(one)
+        fail()
+        os.waitpid(worker.pid, 0)
 
 
 async def test_nothing_is_left_open() -> None:
