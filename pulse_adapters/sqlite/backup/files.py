@@ -89,8 +89,14 @@ def _pieces(file: BinaryIO, most: int) -> Iterator[bytes]:
 def copy_tree(home: Path, target: Path, name: str, left_out: list[str]) -> Iterator[tuple[str, FileFact]]:
     """Copy a directory of `home` that others may be writing: its files and links, with their paths in a backup.
 
-    What lies deeper than a backup can hold is not copied; such directories are added to `left_out`.
+    It may be a link of this user's own or root's, as the settings' may; none in it is followed. What lies deeper than a
+    backup can hold is not copied; such directories are added to `left_out`.
     """
+    with folder_led_to(Path(os.path.realpath(home), name)) as held:
+        yield from _copy_folders(Path(f"/proc/self/fd/{held}"), target, name, left_out)
+
+
+def _copy_folders(root: Path, target: Path, name: str, left_out: list[str]) -> Iterator[tuple[str, FileFact]]:
     folders = [name]
     while folders:
         folder = folders.pop()
@@ -99,7 +105,7 @@ def copy_tree(home: Path, target: Path, name: str, left_out: list[str]) -> Itera
             continue
         inner = list[str]()
         try:
-            with folder_of(home, f"{folder}/.") as (there, _):
+            with folder_of(root, f".{folder.removeprefix(name)}/.") as (there, _):
                 (target / folder).mkdir(mode=PRIVATE)
                 for entry in sorted(os.listdir(there), key=lambda entry: (entry not in _REFS_FIRST, entry)):
                     place = f"{folder}/{entry}"

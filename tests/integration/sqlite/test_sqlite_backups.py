@@ -398,6 +398,19 @@ def test_a_name_that_is_no_utf_8_comes_back(scene: BackupScene) -> None:
     assert odd.read_text() == (odd.parent / "link").read_text() == "pass"
 
 
+def test_settings_in_a_folder_that_is_a_link_are_backed_up(scene: BackupScene) -> None:
+    scene.write("one")
+    (scene.directory / "mine/inner").mkdir(parents=True)
+    for name in ("a.toml", "inner/b.toml"):
+        (scene.directory / "mine" / name).write_text(name)
+    link = scene.home.path / "conf.d"
+    link.symlink_to(scene.directory / "mine")
+    backup = scene.backups.make(scene.place("backup"), silent).path
+    link.unlink()
+    scene.backups.restore(backup, True, nothing, silent)
+    assert [(link / name).read_text() for name in ("a.toml", "inner/b.toml")] == ["a.toml", "inner/b.toml"]
+
+
 def test_an_engine_whose_refs_are_packed_is_a_repository_when_it_is_put_back(scene: BackupScene) -> None:
     scene.write("one")
     engine = scene.home.path / "engine"
