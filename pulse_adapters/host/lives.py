@@ -11,6 +11,7 @@ import os
 import signal
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from itertools import filterfalse
 from pathlib import Path
 
 from pulse_adapters.host.guarded_processes import early_exit, end_all
@@ -114,7 +115,11 @@ class Lives:
         self._begun = dict[str, Life]()
         self._unrecorded: Mapping[str, Life] = {}  # of those; replaced, and never changed
         self._unrecorded_of = Memo(_unrecorded)
-        self._lives_of, self._unguarded_of = Memo(_by_first_names), Memo(_unguarded)
+        self._lives_of, self._alike_of, self._unguarded_of = (
+            Memo(_by_first_names),
+            Memo(_alike),
+            Memo(_unguarded),
+        )
         self._resumed: set[str] = set()
         self._marked = MarkedProcesses()
         self._grouped: tuple[Bearer, ...] | None = None
@@ -176,7 +181,8 @@ class Lives:
         One that was, and is dead, is the new name of what lives: it may have been called so before.
         """
         guarded = self._guarded()
-        olds = list(self._unguarded_of(guarded, lives))
+        alike = self._alike_of(guarded)
+        olds = list(self._unguarded_of(guarded, alike, lives))
         if not olds:
             return {}
         mains, renames = self._mains(), dict[str, str]()
@@ -186,14 +192,13 @@ class Lives:
             life = lives.get(name)
             return any(one and is_alive(one) for one in (mains.get(name), life and life.found))
 
-        news = [one.name for one in guarded if one.start and not lives_on(one.name)]
-        news.sort(key=lambda name: name in begun)
-        sums = {one.name: start_sum(one) for one in guarded if one.name in news}
+        wanted = {lives[old].settings for old in olds}
+        news = {one: sorted(filterfalse(lives_on, alike[one]), key=begun.__contains__) for one in wanted}
         olds.sort(key=lambda name: (lives_on(name), lives[name].found.started), reverse=True)
         for old in olds:
-            fit = (name for name in news if sums[name] == lives[old].settings)
+            fit = news[lives[old].settings]
             if new := next((name for name in fit if name not in begun or lives_on(old)), None):
-                news.remove(new)
+                fit.remove(new)
                 renames[old] = new
         return renames
 
@@ -532,10 +537,21 @@ def _by_first_names(
     return {**recorded, **{name: life for name, life in others if owners.get(life.effect, name) == name}}
 
 
-def _unguarded(guarded: Sequence[ProcessSettings], lives: Mapping[str, Life]) -> Sequence[str]:
-    """The names of lives that are no longer in the settings, if these guard anything at all."""
+def _alike(guarded: Sequence[ProcessSettings]) -> Mapping[str, Sequence[str]]:
+    """The names in the settings by what they start."""
+    names: dict[str, list[str]] = {}
+    for one in guarded:
+        if one.start:
+            names.setdefault(start_sum(one), []).append(one.name)
+    return names
+
+
+def _unguarded(
+    guarded: Sequence[ProcessSettings], alike: Mapping[str, Sequence[str]], lives: Mapping[str, Life]
+) -> Sequence[str]:
+    """The names of lives that are no longer in the settings, where another name starts the same."""
     names = {one.name for one in guarded}
-    return [name for name, life in lives.items() if name not in names and life.settings] if names else []
+    return [name for name, life in lives.items() if name not in names and life.settings in alike]
 
 
 def _by_new_names(lives: Mapping[str, Life], renames: Mapping[str, str]) -> Mapping[str, Life]:

@@ -55,7 +55,7 @@ from pulse_adapters.workers.proc import (
 from pulse_core.model.errors import PulseError
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.pattern import search_pattern
-from pulse_core.ports.host import ProcessId, ProcessObservation
+from pulse_core.ports.host import Life, ProcessId, ProcessObservation
 from pulse_core.settings.processes import ProcessSettings
 
 LOG = logging.getLogger("pulse.host")
@@ -119,8 +119,9 @@ class LinuxProcessTable:
             await self._lives.resume()
         sights: dict[str, ProcessObservation] = {}
         ahead: list[ProcessSettings] = []
+        lives = self._lives.lasts() if self._lives else {}  # once: each answer may look at all of them
         for process in processes:
-            sight = sights[process.name] = self._check_known(process, known.get(process.name))
+            sight = sights[process.name] = self._check_known(process, known.get(process.name), lives)
             if self._is_launching(process, sight):
                 ahead.append(process)
             elif process.pid_file and sight.found:
@@ -138,8 +139,9 @@ class LinuxProcessTable:
         ]
         if ahead:
             await self._search(ahead, sights)
+            lives = self._lives.lasts() if self._lives else {}
             for process in ahead:
-                begun = self._check_known(process, known.get(process.name))
+                begun = self._check_known(process, known.get(process.name), lives)
                 if begun.found and not self._is_launching(process, begun):
                     # It was started while others were searched.
                     sights[process.name] = begun
@@ -276,11 +278,13 @@ class LinuxProcessTable:
         ended = early_exit(self._spawner, process, one)
         return ended is None or ended.code != 0
 
-    def _check_known(self, process: ProcessSettings, known: ProcessId | None) -> ProcessObservation:
+    def _check_known(
+        self, process: ProcessSettings, known: ProcessId | None, lives: Mapping[str, Life]
+    ) -> ProcessObservation:
         """Observe without a search: the last known process, while it lives, or what was started instead of it."""
         is_up = known is not None and is_alive(known)
         if not is_up:
-            life = self._lives.last(process.name) if self._lives and process.start else None
+            life = lives.get(process.name) if process.start else None
             if life and is_alive(life.found):  # it may not be recorded yet
                 ended = self._end_of(process.name, known) if known else ""
                 words = f"process {life.found.pid} is alive"

@@ -26,6 +26,7 @@ from pulse_adapters.host.life_groups import LifeGroups
 from pulse_adapters.host.lives import MOMENT_S, Lives
 from pulse_adapters.host.marked_processes import Bearer, HomeMarks, MarkedProcesses, bearer_of
 from pulse_adapters.host.process_executors import RestartProcess, StopProcess
+from pulse_adapters.host.process_identity import start_sum
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers import process_tree
@@ -1119,3 +1120,29 @@ async def test_of_a_killed_process_it_is_told_whether_the_kernel_killed_some_of_
     assert sight.ended == f"was killed by SIGKILL{words}"
     table.close()
     groups.close()
+
+
+@pytest.mark.parametrize("has_gone", ["one", "all, which were renamed"])
+async def test_a_look_at_many_that_are_down_asks_for_all_lives_a_few_times_where_names_are_gone_from_the_settings(
+    spawner: Spawner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_gone: str
+) -> None:
+    asked, is_one = list[ProcessId](), has_gone == "one"
+    some = [{"name": f"it-{number}", "start": ["sleep", f"9{number}"]} for number in range(100)]
+    process = Settings.model_validate({"process": some}).process
+    before, own = "it" if is_one else "was", ProcessId(os.getpid(), 1)
+    recorded = {
+        f"{before}-{number}": Life(f"effect-{number}", ProcessId(2**22, 1), start_sum(one))
+        for number, one in enumerate(process)
+    }
+    if is_one:
+        recorded["gone"] = Life("effect", own, "of another start")
+
+    def counted(one: ProcessId) -> bool:
+        asked.append(one)
+        return is_alive(one)
+
+    monkeypatch.setattr(lives_module, "is_alive", counted)
+    known = Lives(spawner, tmp_path, lambda: recorded, guarded=lambda: process)
+    seen = await LinuxProcessTable(spawner, tmp_path, known, lambda: process).look(process, {})
+    assert not any(one.found for one in seen.values())
+    assert len(asked) <= 10 * len(process)
