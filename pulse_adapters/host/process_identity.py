@@ -2,9 +2,9 @@
 
 import os
 import zlib
-from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from pulse_adapters.host.marked_processes import variable_in
 from pulse_adapters.host.process_search import (
@@ -24,6 +24,8 @@ from pulse_core.model.pattern import search_pattern
 from pulse_core.model.text import count
 from pulse_core.ports.host import ProcessId
 from pulse_core.settings.processes import ProcessSettings
+
+T = TypeVar("T")
 
 _HANGS_S = 10.0
 """Seconds for which nobody is started while the one that is searched for may be among those that hang."""
@@ -170,14 +172,23 @@ def is_produced_by(start: Sequence[str], pid: int) -> bool:
 
 def is_as_begun(process: ProcessSettings, pid: int) -> bool:
     """Whether a process is just what `start` would begin now: the same words and no more, the `env`, directory and user."""
-    wanted = _names(" ".join(process.start))
-    line = _names(joined_argv(command_line_of(pid)).decode("utf-8", "replace"))
     theirs = environment(pid)
     return (
-        line[-len(wanted) :] == wanted
+        pid in who_show(process, {pid: words_of(pid)})
         and all(f"\0{name}={value}\0".encode() in theirs for name, value in process.env.items())
         and not (_is_elsewhere(process, pid) or not_of_user(process, pid))
     )
+
+
+def words_of(pid: int) -> Sequence[str]:
+    """The words that the command line of a process shows."""
+    return _names(joined_argv(command_line_of(pid)).decode("utf-8", "replace"))
+
+
+def who_show(process: ProcessSettings, shown: Mapping[T, Sequence[str]]) -> Iterator[T]:
+    """Those of whom these words are shown that show the ones of its `start`, and no more after them."""
+    wanted = _names(" ".join(process.start))
+    return (one for one, words in shown.items() if words[-len(wanted) :] == wanted)
 
 
 def start_mark(process: ProcessSettings) -> Mapping[str, str]:

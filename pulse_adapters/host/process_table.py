@@ -36,6 +36,8 @@ from pulse_adapters.host.process_identity import (
     is_produced_by,
     not_of_user,
     sum_shown_by,
+    who_show,
+    words_of,
     words_of_others,
 )
 from pulse_adapters.host.process_search import find_matching
@@ -170,13 +172,18 @@ class LinuxProcessTable:
         """Take, for a name that has none, what was started for one that is no longer in the settings: it is renamed."""
         claims, guarded = self._claims, {one.name for one in self._guarded()}
         renamed = self._lives.renamed() if self._lives else {}
+        shown: Mapping[str, Sequence[str]] | None = None
         for process in processes if guarded and (claims.unguarded or renamed) else ():
             if process.name in renamed:
                 self._rename(process.name, *renamed[process.name], sights)
             was_begun = process.name in claims.known or claims.has_life(process.name)
             if sights[process.name].found or not process.start or was_begun:
                 continue
-            for name, one in claims.unguarded.items():
+            if shown is None:  # once: many may be gone from the settings while many others were never begun
+                living = ((name, one) for name, one in claims.unguarded.items() if is_alive(one))
+                shown = {name: words_of(one.pid) for name, one in living}
+            for name in who_show(process, shown):
+                one = claims.unguarded[name]
                 if not is_alive(one) or claims.other(process.name, one):
                     continue
                 with suppress(TimeoutError):  # it is looked at again

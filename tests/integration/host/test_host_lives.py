@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.host import lives as lives_module
-from pulse_adapters.host import marked_processes
+from pulse_adapters.host import marked_processes, process_table
 from pulse_adapters.host.life_groups import LifeGroups
 from pulse_adapters.host.lives import MOMENT_S, Lives
 from pulse_adapters.host.marked_processes import Bearer, HomeMarks, MarkedProcesses, bearer_of
@@ -1122,26 +1122,27 @@ async def test_of_a_killed_process_it_is_told_whether_the_kernel_killed_some_of_
     groups.close()
 
 
-@pytest.mark.parametrize("has_gone", ["one", "all, which were renamed"])
+@pytest.mark.parametrize("gone", ["one that lives", "all, which were renamed", "all, which live"])
 async def test_a_look_at_many_that_are_down_asks_for_all_lives_a_few_times_where_names_are_gone_from_the_settings(
-    spawner: Spawner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_gone: str
+    spawner: Spawner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gone: str
 ) -> None:
-    asked, is_one = list[ProcessId](), has_gone == "one"
+    asked, own = list[ProcessId](), read_stat(os.getpid())
+    assert own is not None
     some = [{"name": f"it-{number}", "start": ["sleep", f"9{number}"]} for number in range(100)]
     process = Settings.model_validate({"process": some}).process
-    before, own = "it" if is_one else "was", ProcessId(os.getpid(), 1)
+    dead = [Life(one.name, ProcessId(2**22, 1), start_sum(one)) for one in process]
     recorded = {
-        f"{before}-{number}": Life(f"effect-{number}", ProcessId(2**22, 1), start_sum(one))
-        for number, one in enumerate(process)
-    }
-    if is_one:
-        recorded["gone"] = Life("effect", own, "of another start")
+        "one that lives": {life.effect: life for life in dead} | {"gone": Life("gone", own.found, "other")},
+        "all, which were renamed": {f"was-{life.effect}": life for life in dead},
+        "all, which live": {f"was-{life.effect}": Life(life.effect, own.found, "other") for life in dead},
+    }[gone]
 
     def counted(one: ProcessId) -> bool:
         asked.append(one)
         return is_alive(one)
 
-    monkeypatch.setattr(lives_module, "is_alive", counted)
+    for module in (lives_module, process_table):
+        monkeypatch.setattr(module, "is_alive", counted)
     known = Lives(spawner, tmp_path, lambda: recorded, guarded=lambda: process)
     seen = await LinuxProcessTable(spawner, tmp_path, known, lambda: process).look(process, {})
     assert not any(one.found for one in seen.values())
