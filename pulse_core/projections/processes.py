@@ -51,6 +51,10 @@ class Intent(NamedTuple):
         """Whether it has not expired."""
         return now.since(self.moment) < self.expires_us
 
+    def left_down(self, history: "ProcessHistory | _History") -> bool:
+        """Whether the process is down since it held, and nothing has been started since."""
+        return history.down is not None and self.holds(history.down) and not history.attempts
+
     @property
     def words(self) -> str:
         """By whom it was stopped; of a unit, what was seen of it."""
@@ -263,9 +267,10 @@ def _request_restart(history: _History, event: Event) -> None:
     # The first ones say when the budget was spent, the last one when it was last tried.
     now, history.starting = event.moment, None
     asked, history.request = history.request, None
+    is_stop_over = bool(history.stop and history.stop.left_down(history))
     history.attempts = (*history.attempts[: ATTEMPTS - 1], now)
     if history.stage is not Stage.NEW:  # its first start of all is no restart
-        if asked and not asked.is_start:  # what a person asks for is charged to no budget
+        if is_stop_over or (asked and not asked.is_start):  # what a person wanted is charged to no budget
             history.free = True
         else:
             lives = 0 if history.up is None else now.since(history.up)

@@ -465,6 +465,25 @@ def test_what_a_person_stops_stays_down_until_it_expires() -> None:
     simulate(story, ONE)
 
 
+def test_the_start_after_a_stop_that_has_ended_by_itself_is_charged_to_no_budget() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(10)
+        await world.ask(ProcessStopRequested(expires_us=5_000_000), "gateway")
+        await asyncio.sleep(6)
+        assert (starts(world), states(world)) == (2, {"gateway": "up"})
+        world.host.kill("gateway")
+        await asyncio.sleep(0.1)
+        reason = json.loads(world.events("effect")[-1].data)["reason"]
+        assert (starts(world), states(world)) == (3, {"gateway": "up"}), "the first death is answered at once"
+        assert "after 1 restart" not in reason
+        world.host.kill("gateway")
+        await asyncio.sleep(0.1)
+        assert states(world) == {"gateway": "backing-off"}, "only the first start is charged to no budget"
+
+    simulate(story, ONE)
+
+
 def test_a_commanded_start_ends_a_stop_at_once() -> None:
     async def story(world: World) -> None:
         await world.start()

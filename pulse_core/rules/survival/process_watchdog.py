@@ -377,9 +377,7 @@ def _dead_status(
 def _ended_stop(history: ProcessHistory) -> str:
     """Who requested the stop that has ended and left it down; empty if it is down for another reason."""
     stop = history.stop
-    if stop is None or history.down is None or history.attempts:
-        return ""
-    return stop.by if history.down.since(stop.moment) < stop.expires_us else ""
+    return stop.by if stop and stop.left_down(history) else ""
 
 
 def _starting_status(process: ProcessSettings, started: Moment, curr: Snapshot) -> ProcessStatus | None:

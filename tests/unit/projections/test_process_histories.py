@@ -74,12 +74,14 @@ def told(*said: Payload | tuple[Payload, int]) -> ProcessHistory:
         ((ABSENT, START, ACKED, DIED, ProcessStartRequested(), START, ACKED), 0, 0, Stage.STARTED),
         ((UP, DIED, START, ACKED), 1, 1, Stage.UP),
         ((UP, DIED, ProcessStartRequested(), START, ACKED), 1, 1, Stage.UP),
+        ((UP, WANTED, DIED, (START, HOUR // SECOND + 9), ACKED), 1, 0, Stage.UP),
+        ((UP, WANTED, (DIED, HOUR // SECOND + 8), (START, HOUR // SECOND + 9), ACKED), 1, 1, Stage.UP),
         ((ABSENT, UP, DIED, START, ACKED, DIED, START, ALREADY), 1, 2, Stage.UP),
     ],
     ids=str,
 )
 def test_only_what_follows_the_first_start_is_a_restart(
-    said: tuple[Payload, ...], restarts: int, charged: int, stage: Stage
+    said: tuple[Payload | tuple[Payload, int], ...], restarts: int, charged: int, stage: Stage
 ) -> None:
     history = told(*said)
     assert (history.restarts, len(history.charged), history.stage) == (restarts, charged, stage)

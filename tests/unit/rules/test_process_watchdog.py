@@ -381,6 +381,9 @@ def test_the_end_of_a_stop_starts_it_at_once_however_often_it_had_died_before(is
     story.expect_nothing("notify")
     story.failed(KEY, "no such program")
     story.tick()
+    assert story.expect("restart-process", key=KEY).reason == "gateway is dead: no such program"
+    story.failed(KEY, "no such program")
+    story.tick()
     story.expect_note("still dead after 1 try to restart it: no such program")
 
 
