@@ -27,6 +27,7 @@ def leave_first_process() -> None:
     if os.getpid() != 1:
         return
     signal.pthread_sigmask(signal.SIG_BLOCK, {*_PASSED_ON, signal.SIGCHLD})
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # who ignores it is told of no end
     child = os.fork()
     if child == 0:
         signal.pthread_sigmask(signal.SIG_SETMASK, ())

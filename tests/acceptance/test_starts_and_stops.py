@@ -82,6 +82,23 @@ def test_as_the_first_process_of_a_container_it_leaves_no_orphan_dead_and_passes
         assert inside.wait(60) == 0
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make a PID namespace")
+def test_the_first_process_of_a_container_ends_with_the_daemon_though_whoever_starts_it_ignores_such_ends(
+    tmp_path: Path,
+) -> None:
+    argv = [
+        "env",
+        "--ignore-signal=CHLD",
+        sys.executable,
+        "-m",
+        "upulse_cli.serve",
+        "--home",
+        str(tmp_path / "none"),
+    ]
+    inside = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", *argv]
+    assert subprocess.run(inside, stderr=subprocess.DEVNULL, timeout=60).returncode == 1
+
+
 @pytest.mark.parametrize("argv", sampled(BACKGROUND.values(), 2), ids=sampled(BACKGROUND, 2))
 def test_what_a_start_leaves_in_the_background_is_the_process(served: Served, argv: list[str]) -> None:
     served.configure(f'[[process]]\nname = "victim"\nstart = {json.dumps(argv)}\n{NO_LIMITS}\n')
