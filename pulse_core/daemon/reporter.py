@@ -58,9 +58,7 @@ class Reporter:
         loop, key = asyncio.get_running_loop(), (whose, message)
         now, known = loop.time(), self._reported.get(key)
         if known and now - known.at < QUIET_SECONDS:
-            if not known.repeats:
-                loop.call_at(known.at + QUIET_SECONDS, self._record_repeats, known)
-            known.repeats, known.last = known.repeats + 1, self.journal.clock.now()
+            self._count(known, 1, self.journal.clock.now())
             return
         times = [one.at for (name, _), one in self._reported.items() if name == whose]
         if sum(now - at < QUIET_SECONDS for at in times) >= DIFFERENT:
@@ -73,6 +71,13 @@ class Reporter:
         error = ErrorReported(message=message, commit=commit, ended=ended)
         self._reported[key] = failure = _Failure(Draft(error, subject=whose), now, self.journal.clock.now())
         self.put(failure.draft)
+
+    def _count(self, failure: _Failure, more: int, last: Moment) -> None:
+        """Count so many as came again, and have them recorded when it is time."""
+        if not failure.repeats:
+            again_at = failure.at + QUIET_SECONDS
+            asyncio.get_running_loop().call_at(again_at, self._record_repeats, failure)
+        failure.repeats, failure.last = failure.repeats + more, last
 
     def _record_repeats(self, failure: _Failure) -> None:
         """Record how often it came since it was recorded, as of when it last came."""
@@ -125,5 +130,16 @@ class Reporter:
                 await self.journal.append(draft)
             except PulseError as error:
                 LOG.error("%s: what was just reported of it is not recorded: %s", draft.subject, error)
-                for failure in self._reported.values():
-                    failure.is_lost = failure.is_lost or failure.draft is draft
+                self._keep(draft)
+
+    def _keep(self, draft: Draft) -> None:
+        """Have the failures that the log could not take recorded with those that come again."""
+        error = draft.payload
+        if not isinstance(error, ErrorReported):
+            return
+        if not (known := self._reported.get((draft.subject, error.message))):
+            return
+        if error is known.draft.payload:
+            known.is_lost = True
+        elif draft.moment:
+            self._count(known, error.repeats + 1, (known.repeats and known.last) or draft.moment)

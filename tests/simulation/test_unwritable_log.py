@@ -130,6 +130,24 @@ def test_errors_that_came_again_while_the_first_was_not_recorded_are_told_from_t
     simulate(story, ONE)
 
 
+def test_errors_that_came_again_for_longer_than_they_wait_to_be_recorded_are_all_told() -> None:
+    async def story(world: World) -> None:
+        daemon = await world.start()
+        await asyncio.sleep(300)
+        fill_disk(world)
+        began = world.clock.now().at
+        for _ in range(150):
+            daemon.reporter("watcher:x", "it failed")
+            await asyncio.sleep(10)
+        free_disk(world)
+        await asyncio.sleep(1_200)
+        rows = [event for event in world.log.events if (event.kind, event.subject) == ("error", "watcher:x")]
+        times = sum(json.loads(row.data).get("repeats", 0) + 1 for row in rows)
+        assert (rows[0].moment.at - began, times) == (0, 150)
+
+    simulate(story, ONE)
+
+
 def test_what_was_held_is_written_in_order_when_there_is_space() -> None:
     async def story(world: World) -> None:
         await world.start()
