@@ -124,18 +124,23 @@ class DaemonProcess:
         )
 
     def _log(self) -> IO[bytes]:
-        """The file that the daemon speaks into; one without a name where none can be made or written, or that is no file."""
+        """The file that the daemon speaks into; one without a name where none can be made or written, or that is no file.
+
+        Where no such file can be made either, nothing: no survival action waits for a place to speak into.
+        """
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
-        if why_no_new_file(self.home.path):
-            return TemporaryFile()
         try:
-            return open(open_plain(self.home.daemon_log, flags, 0o666, follow=True), "a+b")
-        except NotPlain:
-            self.say(f"{self.home.daemon_log} is no plain file; what the daemon says is kept nowhere")
+            if not why_no_new_file(self.home.path):
+                return open(open_plain(self.home.daemon_log, flags, 0o666, follow=True), "a+b")
         except OSError as error:
             if error.errno not in NO_NEW_FILE:
-                raise
-        return TemporaryFile()
+                is_odd = isinstance(error, NotPlain | IsADirectoryError)
+                fault = "is no plain file" if is_odd else f"can't be written ({error.strerror})"
+                self.say(f"{self.home.daemon_log} {fault}; what the daemon says is kept nowhere")
+        try:
+            return TemporaryFile()
+        except OSError:
+            return open(os.devnull, "r+b")
 
     def _last_words(self, code: int, log: IO[bytes], before: int) -> str:
         """What the daemon said before it ended, in its own words."""

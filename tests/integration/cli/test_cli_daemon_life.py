@@ -143,6 +143,18 @@ def test_a_killed_daemon_has_died_and_counts_as_stopped_since_its_last_sign_of_l
     home.upulse("daemon", "stop")
 
 
+def test_a_daemon_is_started_again_though_a_folder_has_the_name_of_its_log(home: CliHome) -> None:
+    home.start_daemon()
+    demo = home.pid_when_up("demo")
+    os.kill(home.status()["daemon"]["pid"], signal.SIGKILL)
+    log = home.path / "daemon.log"
+    log.unlink(missing_ok=True)
+    log.mkdir()
+    words = f"{log} is no plain file; what the daemon says is kept nowhere"
+    assert words in home.as_process("daemon", "start").err
+    assert home.pid_when_up("demo") == demo
+
+
 def test_an_incident_that_no_daemon_sees_is_not_told_as_ongoing_now(home: CliHome) -> None:
     home.start_daemon()
     demo, daemon = home.pid_when_up("demo"), home.status()["daemon"]["pid"]

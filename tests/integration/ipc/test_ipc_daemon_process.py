@@ -81,6 +81,29 @@ def test_where_no_file_may_have_a_byte_a_start_that_fails_says_why(tmp_path: Pat
     assert "):\nit could say nothing: no file may have more than 0 bytes here; see: ulimit -f" in ran.stderr
 
 
+@pytest.mark.parametrize("fault", ["a folder", "a loop"])
+def test_where_no_file_takes_what_the_daemon_says_it_is_said_and_it_speaks_into_another(
+    tmp_path: Path, fault: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = HomeLayout(tmp_path)
+    if fault == "a loop":
+        home.daemon_log.symlink_to(home.daemon_log)
+    else:
+        home.daemon_log.mkdir()
+    why = "can't be written (Too many levels of symbolic links)" if fault == "a loop" else "is no plain file"
+    with DaemonProcess(home, str, print)._log() as log:
+        log.write(b"why it did not start")
+        log.seek(0)
+        assert log.read() == b"why it did not start"
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
+    with DaemonProcess(home, str, print)._log() as log:
+        assert log.name == os.devnull
+        assert log.seek(0, os.SEEK_END) == 0
+        log.write(b"it goes on")
+    words = f"{home.daemon_log} {why}; what the daemon says is kept nowhere\n"
+    assert capsys.readouterr().out == words * 2
+
+
 def test_a_command_that_holds_the_home_for_a_moment_is_waited_for_and_nobody_for_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
