@@ -92,7 +92,7 @@ def copy_tree(home: Path, target: Path, name: str, left_out: list[str]) -> Itera
     It may be a link of this user's own or root's, as the settings' may; none in it is followed. What lies deeper than a
     backup can hold is not copied; such directories are added to `left_out`.
     """
-    with folder_led_to(Path(os.path.realpath(home), name)) as held:
+    with suppress(FileNotFoundError), folder_led_to(Path(os.path.realpath(home), name)) as held:
         yield from _copy_folders(Path(f"/proc/self/fd/{held}"), target, name, left_out)
 
 

@@ -17,6 +17,8 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import HomeLock
 from pulse_adapters.objects.files import FileObjects
+from pulse_adapters.sqlite.backup import store
+from pulse_adapters.sqlite.backup.files import copy_tree
 from pulse_adapters.sqlite.backup.manifest import DEEPEST, read_manifest
 from pulse_adapters.sqlite.backup.store import MOST_PLAIN, HomeBackups
 from pulse_adapters.sqlite.backup.swap import finish_decided
@@ -409,6 +411,21 @@ def test_settings_in_a_folder_that_is_a_link_are_backed_up(scene: BackupScene) -
     link.unlink()
     scene.backups.restore(backup, True, nothing, silent)
     assert [(link / name).read_text() for name in ("a.toml", "inner/b.toml")] == ["a.toml", "inner/b.toml"]
+
+
+def test_a_folder_that_goes_before_it_is_copied_ends_no_backup(
+    scene: BackupScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.write("one")
+    (staging := scene.home.path / "staging").mkdir()
+
+    def copied(*what: Any) -> Any:
+        shutil.rmtree(staging, ignore_errors=True)
+        return copy_tree(*what)
+
+    monkeypatch.setattr(store, "copy_tree", copied)
+    backup = scene.backups.make(scene.place("backup"), silent).path
+    assert not Path(backup, "staging").exists()
 
 
 def test_an_engine_whose_refs_are_packed_is_a_repository_when_it_is_put_back(scene: BackupScene) -> None:
