@@ -120,17 +120,14 @@ async def stop_runs(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     for run in curr.of(RUNS).live:
         agent, task = agents.get(run.agent), curr.of(TASKS).find(run.task)
         sample = RunSample.of(window.data.get(run.id) if window else None)
-        why = run.stop or reason_to_stop(run, task, agent, sample, curr.now)
-        if not why:
-            if pause := reason_to_pause(run, agent, sample, curr.of(RUNS), curr.now):
-                verdict = _wish(
-                    verdict, curr, actions.PAUSE_RUN, run.id, {"run": run.id, "why": pause}, pause
-                )
-            if agent:
-                verdict = verdict.after_wait(agent.timeout - curr.now.since(run.moment))
-                verdict = verdict.after_wait(agent.hold - curr.now.since(run.paused) if run.paused else None)
+        if why := run.stop or reason_to_stop(run, task, agent, sample, curr.now):
+            verdict = _wish(verdict, curr, actions.STOP_RUN, run.id, {"run": run.id, "why": why}, why)
             continue
-        verdict = _wish(verdict, curr, actions.STOP_RUN, run.id, {"run": run.id, "why": why}, why)
+        if pause := reason_to_pause(run, agent, sample, curr.of(RUNS), curr.now):
+            verdict = _wish(verdict, curr, actions.PAUSE_RUN, run.id, {"run": run.id, "why": pause}, pause)
+        if agent:
+            verdict = verdict.after_wait(agent.timeout - curr.now.since(run.moment))
+            verdict = verdict.after_wait(agent.hold - curr.now.since(run.paused) if run.paused else None)
     return verdict
 
 
@@ -171,7 +168,9 @@ async def tell_people(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     verdict, raised, held = await inner(prev, curr), curr.conditions.raised, {}
     for run in curr.of(RUNS).live:
         if run.paused and (agent := agents_of(curr.settings).get(run.agent)):
-            left = f"it is stopped after {duration_text(agent.hold)}, unless a person has it go on"
+            rest = agent.timeout - run.paused.since(run.moment)  # it uses its time up while it is held, too
+            till = "unless a person has it go on" if agent.hold <= rest else "when its time is over"
+            left = f"it is stopped after {duration_text(min(agent.hold, rest))}, {till}"
             how = f"upulse effect add pause-agent-run --key go-on --param run={run.id} --param why=… --param over=true"
             held[run.task] = f"{run.agent}: {run.held}; {left}: {how}"
     failing = {of[len(CONDITION) :]: one.evidence for of, one in raised.items() if of.startswith(CONDITION)}

@@ -171,8 +171,12 @@ def _condition(name: str, told: Event | None, curr: Snapshot, status: HomeStatus
         data = (told.spelled()["data"] if told else None) or {}
         since = iso(told.at) if told else None
         measures, is_unwatched = curr.conditions.last.get(name, ()), told and why_unwatched(told)
-        state = "no longer watched" if is_unwatched else "cleared"
-        return {**common, "state": state, "since": since, "why": data.get("evidence", ""),
+        state, words = "no longer watched" if is_unwatched else "cleared", data.get("evidence", "")
+        if (
+            state == "cleared" and words
+        ):  # how old a file is, or that a program says so: it may be otherwise by now
+            words = f"seen then: {words}"
+        return {**common, "state": state, "since": since, "why": words,
                 "measures": [_measure(measure) for measure in measures],
                 "next": [*_held_notices(name, curr)] if status else []}  # fmt: skip
     standing = [some for some in status["conditions"] if some["name"] == name] if status else []

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
@@ -915,6 +916,25 @@ def test_a_run_that_gets_nowhere_is_held_then_ended_and_a_person_decides(
         assert scene.task().error == f"{words}, and nobody has had it go on"
 
     told(story, {**ADA, **bound})
+
+
+def test_a_held_run_is_said_to_end_when_its_time_is_over_if_that_is_before_its_hold() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        await asyncio.sleep(1)
+        run = scene.run
+        scene.files.printed[run.id] = RunSample(1, 121_000_000)
+        await asyncio.sleep(2)
+        (notice,) = scene.world.events("effect", subject=f"notify:agent-run:{ONE}")
+        assert re.search(
+            r"for 2 min; it is stopped after (8|7[.]9) min, when its time is over: ", notice.data
+        )
+        await asyncio.sleep(470)
+        assert scene.run.id == run.id
+        await asyncio.sleep(20)
+        assert scene.task().error == "it took longer than 8 min"
+
+    told(story, {**ADA, "silence": "2m", "timeout": "8m"})
 
 
 async def do(

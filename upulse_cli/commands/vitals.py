@@ -60,7 +60,8 @@ def vitals(
 ) -> None:
     """Show what was sensed.
 
-    Every number with its course, or those that begin so; or, if one is named, a plot of it.
+    Every number with its course, or those that begin so; or, if one is named, a plot of it. A last value that is not in the
+    newest sample of its kind, as the age of a file that is gone, has its time.
     """
     from pulse_core.app.series import all_series, nothing_sensed, series
     from upulse_cli.time_args import moment_arg
@@ -87,9 +88,16 @@ def to_json(one: "Series") -> dict[str, object]:
 
 
 def draw_table(found: "Sequence[Series]") -> None:
-    """One row a number: its newest value, its bounds in that time, and its course."""
+    """One row a number: its newest value, with its time if others of its sense are newer, its bounds, and its course."""
+    from pulse_core.model.moment import iso
+    from upulse_cli.time_args import local
     from upulse_cli.views.plot import sparkline, vital
     from upulse_cli.views.table import PlainTable
+
+    newest: dict[str, int] = {}
+    for one in found:
+        sense, at = one.name.partition(".")[0], one.points[-1].at
+        newest[sense] = max(at, newest.get(sense, at))
 
     drawn = PlainTable(
         "vital", "last", "lowest", "highest", "course", right=("last", "lowest", "highest"), ruled=True
@@ -97,9 +105,12 @@ def draw_table(found: "Sequence[Series]") -> None:
     for one in found:
         values = [point.value for point in one.points]
         low, high = min(point.low for point in one.points), max(point.high for point in one.points)
-        shown = (vital(one.name, value) for value in (values[-1], low, high))
+        last, *bounds = (vital(one.name, value) for value in (values[-1], low, high))
+        # What is not in the newest sample, as the size of a file that is gone, is not how things are now.
+        if (at := one.points[-1].at) < newest[one.name.partition(".")[0]]:
+            last = f"{last} at {local(iso(at))}"
         course = "" if one.name.endswith(NAMES) else sparkline(values)
-        drawn.line(one.name, *shown, course)
+        drawn.line(one.name, last, *bounds, course)
     draw(drawn)
 
 

@@ -28,8 +28,12 @@ def vital(name: str, value: float) -> str:
         return f"{value:.1%}"
     if sense == "process-usage" and last in USAGES:
         return format_size(value) if last == "memory" else _percent(value)
+    if sense == "agent-runs" and last in ("memory", "output"):
+        return format_size(value)
     if last.endswith("_bytes"):
         return format_size(value)
+    if last.endswith("_us"):
+        return duration_text(value)
     if last.endswith("_s"):
         return duration_text(value * 1_000_000)
     if last.endswith("_ms"):

@@ -246,7 +246,9 @@ def unguarded_notices(curr: Snapshot) -> Iterator[Effect]:
     for topic in curr.notices.of:
         kind, _, name = topic.partition(":")
         if kind in TITLES and name not in guarded:
-            gone = f"{name} is not guarded any more"
+            up = curr.process(name).up
+            was = f"; it was up by then, for {duration_text(curr.now.since(up))}" if up else ""
+            gone = f"{name} is not guarded any more{was}"
             yield from notify_over(topic, TITLES[kind].format(name), "", curr, unwatched=gone)
 
 

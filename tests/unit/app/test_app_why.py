@@ -168,7 +168,7 @@ def test_a_condition_says_since_when_it_stands_what_was_tried_and_what_comes_nex
     assert about["measures"][0]["outcome"] == "freed nothing"
     scene.at(9, ConditionCleared(evidence="/x has room"), "disk:/x")
     about = why(scene.home, "disk:/x").spelled()["about"]
-    assert (about["state"], about["why"], len(about["measures"])) == ("cleared", "/x has room", 1)
+    assert (about["state"], about["why"], len(about["measures"])) == ("cleared", "seen then: /x has room", 1)
     scene.at(10, ConditionCleared(evidence="it is not measured any more"), "disk:/x")
     assert "no longer watched" in shown(scene, "disk:/x")[0]
 

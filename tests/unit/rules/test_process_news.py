@@ -98,11 +98,15 @@ def test_a_reminder_of_one_that_was_up_for_a_while_does_not_say_that_it_is_still
     assert (said[0], {*said[1:]}) == ("gateway stays down", {title})
 
 
-def test_of_what_is_taken_out_of_the_settings_it_is_told_that_nobody_looks() -> None:
+@pytest.mark.parametrize("was", ["", "; it was up by then, for 1 s"])
+def test_of_what_is_taken_out_of_the_settings_it_is_told_that_nobody_looks(was: str) -> None:
     story = flapping()
+    if was:
+        story.after("5m")
+        come_up(story)
     story.settings = story.settings.model_copy(update={"process": ()})
     story.after("1s").tick()
-    gone = "gateway is not guarded any more"
+    gone = f"gateway is not guarded any more{was}"
     title = "no longer watched: gateway stays down"
     story.expect("notify", key=DOWN, over=True, unwatched=True, title=title, text=gone)
     story.acked(DOWN)
