@@ -9,6 +9,7 @@ from pulse_core.app.context import HomeContext
 from pulse_core.app.status import guarded_processes, home_status
 from pulse_core.model.durations import duration_text
 from pulse_core.model.errors import Refused, UnknownName
+from pulse_core.model.names import RESTART_PROCESS
 
 
 def request_of_each(
@@ -43,20 +44,20 @@ def down_for_now(home: HomeContext) -> Mapping[str, str]:
     return {name: one["why"] for name, one in guarded_processes(home).items() if one["state"] in states}
 
 
-def restart_holds(home: HomeContext, names: Iterable[str]) -> Iterator[str]:
-    """What holds back the starts of these processes now, in words: a pause, or silences."""
+def request_holds(home: HomeContext, names: Iterable[str], action: str = RESTART_PROCESS) -> Iterator[str]:
+    """What holds back the starts, or the stops, of these processes now, in words: a pause, or silences."""
     from pulse_core.app.state import current_snapshot  # settings and rules take long to import
     from pulse_core.composition import current_holds
     from pulse_core.rules.survival.holds import longest_hold
-    from pulse_core.rules.survival.process_watchdog import restart_key
 
     curr = current_snapshot(home).snapshot
     if curr.control.paused:
-        yield f"Pulse is paused by {curr.control.by}, and starts nothing until: upulse resume"
+        does = "starts" if action == RESTART_PROCESS else "ends"
+        yield f"Pulse is paused by {curr.control.by}, and {does} nothing until: upulse resume"
         return
     holds = current_holds(curr)
     for name in names:
-        if hold := longest_hold(restart_key(name), holds):
+        if hold := longest_hold(f"{action}:{name}", holds):
             yield f"{name} is held back for another {duration_text(hold.left_us)} by {hold.whose}"
 
 

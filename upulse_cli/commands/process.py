@@ -94,8 +94,9 @@ def stop(
 
     The watchdog doesn't fight it until the time is over, or `upulse process start`.
     """
-    from pulse_core.app.restarts import not_started_by_itself, request_of_each
+    from pulse_core.app.restarts import not_started_by_itself, request_holds, request_of_each
     from pulse_core.model.durations import duration_text
+    from pulse_core.model.names import STOP_PROCESS
     from upulse_cli.time_args import duration_arg
 
     expires = duration_arg(lasting, "--for") if lasting is not None else None
@@ -111,6 +112,8 @@ def stop(
     for name in not_started_by_itself(where, stopped):
         say(f"{name} stays down after that, too (autostart = false), until: upulse process start {name}")
     say_when(answers[-1])
+    for words in request_holds(where, stopped, STOP_PROCESS):
+        say(words)
 
 
 @app.command()
@@ -119,7 +122,7 @@ def start(names: Names, why: Why = "", home: HomeDir = None) -> None:
 
     Ends `upulse process stop`, and gives them a fresh budget of restarts.
     """
-    from pulse_core.app.restarts import request_of_each, restart_holds
+    from pulse_core.app.restarts import request_holds, request_of_each
     from pulse_core.app.status import guarded_processes
 
     before = guarded_processes(where := open_home(home))
@@ -132,7 +135,7 @@ def start(names: Names, why: Why = "", home: HomeDir = None) -> None:
     if down := [name for name in asked if name not in up]:
         say(f"Start requested: {', '.join(down)}.")
         say_when(answers[-1])
-        for words in restart_holds(where, down):
+        for words in request_holds(where, down):
             say(words)
 
 
@@ -155,7 +158,7 @@ def restart(
 
     Those first that others depend on. Ends `upulse process stop`, and gives them a fresh budget of restarts.
     """
-    from pulse_core.app.restarts import request_restarts, restart_holds
+    from pulse_core.app.restarts import request_holds, request_restarts
 
     if bool(names) == everything:
         raise typer.BadParameter("name the processes to be restarted, or give --all", param_hint="NAME")
@@ -163,5 +166,5 @@ def restart(
     asked = [answer.event["subject"] for answer in answers]
     say(f"Restart requested: {', '.join(asked)}.")
     say_when(answers[-1])
-    for words in restart_holds(where, asked):
+    for words in request_holds(where, asked):
         say(words)

@@ -303,6 +303,14 @@ def test_several_processes_are_stopped_and_started_at_once_or_none_of_them(quiet
     assert events(quiet) == ["process-stop-requested"] * 2 + ["process-start-requested"] * 2
 
 
+def test_a_stop_while_pulse_is_paused_says_that_nothing_is_ended_yet(quiet: CliHome) -> None:
+    assert "paused" not in quiet.upulse("process", "stop", "demo").err
+    quiet.upulse("pause")
+    said = quiet.upulse("process", "stop", "demo").err
+    assert said.splitlines()[-1].startswith("Pulse is paused by ")
+    assert said.endswith(", and ends nothing until: upulse resume\n")
+
+
 def test_a_stop_of_what_does_not_start_by_itself_says_that_it_stays_down(quiet: CliHome) -> None:
     quiet.configure(sleeper("demo", 86_399) + "autostart = false\n")
     said = quiet.upulse("process", "stop", "demo", "--for", "1h").err

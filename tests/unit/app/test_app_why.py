@@ -10,7 +10,7 @@ from rich.console import Console
 
 from pulse_core.app import subject_report
 from pulse_core.app.process_report import process_report
-from pulse_core.app.restarts import restart_holds
+from pulse_core.app.restarts import request_holds
 from pulse_core.app.sample_words import sample_words
 from pulse_core.app.status import home_status, offline_status
 from pulse_core.app.why import why
@@ -240,14 +240,18 @@ def test_of_what_never_started_the_starts_that_failed_are_told_and_each_wait_onc
     assert [event["data"].get("lasts", False) for event in told[1::2]] == [False, True]
 
 
-def test_a_request_for_a_restart_is_told_what_holds_it_back(scene: Scene) -> None:
-    assert not [*restart_holds(scene.home, ["web"])]
+def test_a_request_for_a_restart_or_a_stop_is_told_what_holds_it_back(scene: Scene) -> None:
+    assert not [*request_holds(scene.home, ["web"])]
     scene.at(1, SilenceAdded(expires_us=HOUR), "restart-process:w*", actor="ada")
     words = "web is held back for another 1 h by the silence 'restart-process:w*' of ada"
-    assert [*restart_holds(scene.home, ["web", "db"])] == [words]
+    assert [*request_holds(scene.home, ["web", "db"])] == [words]
+    assert not [*request_holds(scene.home, ["web"], "stop-process")]
     scene.at(2, Paused(), actor="ada")
-    assert [*restart_holds(scene.home, ["web"])] == [
+    assert [*request_holds(scene.home, ["web"])] == [
         "Pulse is paused by ada, and starts nothing until: upulse resume"
+    ]
+    assert [*request_holds(scene.home, ["web"], "stop-process")] == [
+        "Pulse is paused by ada, and ends nothing until: upulse resume"
     ]
 
 
