@@ -113,7 +113,7 @@ def conclude(look: Look) -> tuple[tuple[Draft, ...], CheckHistory]:
         # It was wrong as this look began, however long that waited for an answer.
         known = known or Streak(look.began, look.now)
         history = CheckHistory(before.bad + 1, before.first or look.began, 0, unknown, streak)
-        if check.needed > 1:
+        if check.needed > 1 and not unknown:  # what nobody could look at has not failed
             gauge = gauge._replace(words=f"{gauge.words}; {history.bad} checks in a row failed")
     else:
         history = CheckHistory(good=before.good + 1, streak=streak)

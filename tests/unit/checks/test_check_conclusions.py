@@ -201,6 +201,12 @@ def test_what_nobody_can_look_at_is_told_after_a_minute_and_is_otherwise_wrong_w
     assert checked.looks(UNKNOWN, GOOD, UNKNOWN, UNKNOWN) == ["", "", "", ""]
 
 
+def test_looks_that_could_not_be_made_are_not_counted_as_checks_that_failed() -> None:
+    checked = Checked(evidence=2)
+    assert checked.looks(*[UNKNOWN] * 32, every=2)[-2:] == ["", "+unknown"]
+    assert checked.payloads[0].evidence == "nobody can look"
+
+
 def test_what_nobody_can_look_at_for_a_moment_ends_nothing() -> None:
     checked = Checked(evidence=2)
     assert checked.looks(BAD, UNKNOWN, BAD) == ["", "", "+failing"]
