@@ -726,6 +726,11 @@ def command_fails(it: Operator) -> None:
     it.write("stuck", "")
 
 
+def program_is_away(it: Operator) -> None:
+    looks_well(it, "queue")
+    (it.directory / "bin" / "gone").rename(it.directory / "bin" / "away")
+
+
 def restarted_by_a_check(it: Operator) -> None:
     pid = it.up()
     looks_well(it, "page")
@@ -828,6 +833,7 @@ GIVEN_UP = f"victim: dead after 2 restarts: {BROKEN}; next try at DAY AT"
 
 MISSING = "cannot start '/no/such/program': there is no such file; give the path of a program"
 REMOVED = MISSING.replace("/no/such/program", "DIR/bin/gone")
+UNASKED = f"it could not be asked: {REMOVED}"
 LEAK = "victim takes SIZE of memory (allowed: SIZE), for at least T"
 SPIN = "victim uses X cores (allowed: X), for at least T"
 CALMED = "victim takes too much CPU"
@@ -1338,6 +1344,23 @@ TABLE: tuple[Breakage, ...] = (
         ),
         comes_and_goes(command_fails, lambda it: (it.directory / "stuck").unlink()),
         told_twice("check:queue", LETTERS, "it is well", "check queue fails"),
+    ),
+    Breakage(
+        "the program of a check is away for a minute, which nobody calls a failure of what it asks",
+        check("queue", 'command = ["DIR/bin/gone", "0"]\nevidence = 2'),
+        comes_and_goes(
+            program_is_away, lambda it: (it.directory / "bin" / "away").rename(it.directory / "bin" / "gone")
+        ),
+        Truth(
+            {},
+            f"condition check:queue: {UNASKED}, resolved after T\n  notify 2 acked: it is well",
+            notices=(("warning", "check:queue"),) * 2,
+            warnings=(
+                f"check queue fails: {UNASKED}; first seen T ago",
+                f"condition-raised check:queue {UNASKED}",
+            ),
+            why={"check:queue": "condition check:queue  cleared"},
+        ),
     ),
     Breakage(
         "a command fails until a rule of the user's restarts what it asks",
