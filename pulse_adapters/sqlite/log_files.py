@@ -209,6 +209,7 @@ class LogFiles:
             self._is_cutting.release()
 
     def _is_shorter(self, head: Head) -> bool:
+        known = self._wal_size  # before it is looked at: a commit may lengthen it meanwhile
         try:
             file = os.open(self._wal, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
             try:
@@ -219,7 +220,7 @@ class LogFiles:
             return False
         if any(self._salt) and salt and not any(salt):
             return True
-        if size < self._wal_size and ((salt and salt == self._salt) or not _holds(self._path, head)):
+        if size < known and ((salt and salt == self._salt) or not _holds(self._path, head)):
             return True
         self._wal_size, self._salt = size, salt
         return False

@@ -399,6 +399,39 @@ async def test_a_disk_that_does_not_answer_what_is_asked_of_the_files_holds_up_n
     assert not has_waited
 
 
+async def test_a_commit_while_the_length_of_the_wal_is_looked_at_is_not_taken_for_a_cut(
+    open_log: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commits, "LOOK_INTERVAL", 3_600)  # no commit waits for that look
+    has_read, is_committed = threading.Event(), threading.Event()
+
+    def pread(file: int, most: int, place: int, reads: Callable[..., bytes] = os.pread) -> bytes:
+        read = reads(file, most, place)
+        if (most, place) == (HEADER, 0) and not has_read.is_set():
+            has_read.set()
+            is_committed.wait(30)
+        return read
+
+    async with open_log() as log:
+        await log.append(*numbered(1))
+        await log.check()
+        monkeypatch.setattr(os, "pread", pread)
+        looking = asyncio.ensure_future(log.check())
+        await asyncio.to_thread(has_read.wait, 30)
+        await log.append(*numbered(2))
+        is_committed.set()
+        await looking
+        assert await whys(log) == ["1", "2"]
+
+
+async def test_frames_are_looked_at_by_one_at_a_time(open_log: Open) -> None:
+    """As at the stop, where the thread of a look that was cancelled may still be at it."""
+    async with open_log() as log:
+        for number in range(20):
+            await log.append(*numbered(number))
+            await asyncio.gather(*(log.check() for _ in range(4)))
+
+
 async def test_a_server_that_fails_as_the_files_are_closed_ends_no_check(
     open_log: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
