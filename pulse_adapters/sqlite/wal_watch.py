@@ -5,6 +5,7 @@ SQLite looks at them once more only at the next start, and then takes a bad fram
 
 import os
 import sys
+import threading
 import time
 import zlib
 from collections.abc import Callable
@@ -32,6 +33,7 @@ class WalWatch:
         self._wal, self._read_index = wal, read_index
         self._header, self._sums = b"", (0, 0)
         self._count = self._crc = self._changed = 0
+        self._is_looking = threading.Lock()
 
     def is_as_found(self) -> bool:
         """Whether nothing has changed since all was found good; in a hundredth of the time that `fault` takes."""
@@ -47,6 +49,10 @@ class WalWatch:
 
         No more than `limit` new ones are checked.
         """
+        with self._is_looking:  # a look that nobody waits for any more may still be at it in its thread
+            return self._fault(limit)
+
+    def _fault(self, limit: int) -> str:
         index = self._read_index()
         if index is None or not index.frames:
             return ""
