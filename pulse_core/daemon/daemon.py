@@ -142,12 +142,9 @@ class Daemon:
         return Ticker(sources, folding, stores, failed, alone, self.supervise, self._note_delays)
 
     def _note_delays(self, curr: Snapshot, verdict: Verdict, withheld: Sequence[WithheldEffect]) -> None:
-        self.reporter.put(*self.delays.after(curr, verdict, withheld))
-        if self.delays.began_at(curr.now):
-            asyncio.get_running_loop().call_later(LASTING_US / US_PER_SECOND, self._note_lasting_delays)
-
-    def _note_lasting_delays(self) -> None:
-        self.reporter.put(*self.delays.lasting(self.parts.clock.now()))
+        self.reporter.put(*self.delays.after(curr, verdict, withheld), *self.delays.lasting(curr.now))
+        if self.delays.began_at(curr.now):  # only a tick can tell whether it still lasts
+            asyncio.get_running_loop().call_later(LASTING_US / US_PER_SECOND, self.ticker.waker, "delay")
 
     def _is_reflex_alone(self) -> bool:
         return self.budget.shed.level >= REFLEX_ALONE

@@ -56,12 +56,12 @@ class Delays:
         return any(one.found == now for one in self._current.values())
 
     def lasting(self, now: Moment) -> Sequence[Draft]:
-        """Those that have lasted for a second and of which nothing is recorded yet."""
+        """Those that still last after this tick, for a second by now, and of which nothing is recorded yet."""
         drafts = []
         for what, one in self._current.items():
-            if not one.is_recorded and (lasted := now.since(one.since)) >= LASTING_US:
+            if not one.is_recorded and now.since(one.found) >= LASTING_US:
                 self._current[what] = one._replace(is_recorded=True)
-                drafts.append(_draft(what, one, lasted, lasts=True))
+                drafts.append(_draft(what, one, now.since(one.since), lasts=True))
         return drafts
 
     def end(self, now: Moment) -> Sequence[Draft]:

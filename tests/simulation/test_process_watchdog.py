@@ -1095,6 +1095,24 @@ def test_what_holds_a_restart_back_is_told_while_it_lasts_and_recorded_when_anot
     simulate(story, TWO)
 
 
+def test_what_ends_as_it_has_lasted_for_a_second_is_not_told_to_last() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        for _ in range(3):
+            await asyncio.sleep(10)
+            world.host.kill("gateway")
+        await asyncio.sleep(10)
+        told = [
+            (row.kind, json.loads(row.data).get("lasts", False))
+            for row in world.events()
+            if row.kind == "restart-delayed" or row.subject == "restart-process:gateway"
+        ]
+        wish, ended, lasts = ("effect", False), ("restart-delayed", False), ("restart-delayed", True)
+        assert told == [wish, wish, wish, ended, lasts, wish, ended], "the pauses are of one second and of two"
+
+    simulate(story, ONE)
+
+
 def test_who_depends_on_one_that_is_dead_though_that_is_not_recorded_yet_waits_for_it() -> None:
     """The kernel knows of a death before the log does: as when twenty are killed on a machine that is busy."""
 
