@@ -298,7 +298,7 @@ def test_who_waits_for_another_is_told_with_its_own_end_and_who_stopped_the_othe
     scene.at(2, ProcessDied(pid=7, evidence="was stopped", healthy=True, intended=True), "db")
     scene.at(3, ProcessDied(pid=8, evidence="was killed by SIGKILL", healthy=True), "web")
     told = why(scene.home, "web").spelled()["about"]["why"]
-    assert told.endswith("waits for db; web is down: was killed by SIGKILL; db is stopped by root")
+    assert told.endswith("down: was killed by SIGKILL; waits for db; db is stopped by root")
 
 
 def test_where_the_settings_cannot_be_read_no_name_is_refused_for_another_reason(scene: Scene) -> None:

@@ -179,9 +179,9 @@ def test_a_process_waits_for_those_it_depends_on() -> None:
     )
     story.tick()
     story.expect_nothing("restart-process")
-    assert "gateway: waiting: waits for db, mq" in notes(story)
+    assert "gateway: waiting: down: exited with status 1; waits for db, mq" in notes(story)
     up(story, "db", pid=8).tick()
-    assert "gateway: waiting: waits for mq" in notes(story)
+    assert "gateway: waiting: down: exited with status 1; waits for mq" in notes(story)
     up(story, "mq", pid=9).tick()
     assert "gateway: waiting: died just now, as what it depends on may have" in notes(story)
     story.after("50ms").tick()
@@ -200,7 +200,7 @@ def test_a_restart_that_was_wished_before_what_it_depends_on_died_is_not_begun()
     assert why == "db, on which it depends, went down in the meantime"
     story.event(EffectCancelled(why=why), story._open(KEY))
     story.tick()
-    assert "gateway: waiting: waits for db" in notes(story)
+    assert "gateway: waiting: down: exited with status 1; waits for db" in notes(story)
     up(story, "db", pid=9).after("1h").tick()
     story.expect("restart-process", key=KEY)
 
@@ -397,7 +397,7 @@ def test_what_starts_by_itself_no_more_waits_for_a_person_and_dependents_wait_fo
     story.expect_nothing()
     assert notes(story) == [
         "gateway: stopped: autostart = false; start it: upulse process start gateway",
-        "worker: waiting: waits for gateway",
+        "worker: waiting: down: exited with status 1; waits for gateway",
     ]
     story.event(ProcessStartRequested(), "gateway", actor="root")
     story.tick()
