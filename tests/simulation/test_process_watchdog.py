@@ -1108,7 +1108,9 @@ def test_what_ends_as_it_has_lasted_for_a_second_is_not_told_to_last() -> None:
             if row.kind == "restart-delayed" or row.subject == "restart-process:gateway"
         ]
         wish, ended, lasts = ("effect", False), ("restart-delayed", False), ("restart-delayed", True)
-        assert told == [wish, wish, wish, ended, lasts, wish, ended], "the pauses are of one second and of two"
+        assert told == [wish, wish, wish, ended, lasts, wish, ended], (
+            "the pauses are of one second and of two"
+        )
 
     simulate(story, ONE)
 

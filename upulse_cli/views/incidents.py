@@ -11,13 +11,15 @@ from pulse_core.model.durations import duration_text
 from pulse_core.model.moment import iso
 from pulse_core.model.text import count, one_line, quoted
 from pulse_core.projections.incident import without_id
-from pulse_core.projections.incidents import PULSE
+from pulse_core.projections.incidents import PULSE, SENT_TO_SOME
 from upulse_cli.time_args import local, zone
 
 MILLISECOND = timedelta(milliseconds=1)
 LAST_RUN = "when a daemon last ran"
 SHOWN = 3
 """Lines that a process printed last which are shown; `--json` has more."""
+OUTCOMES = {SENT_TO_SOME: "sent to some of its addresses only"}
+"""What became of a measure, in words, where its name in JSON says too little."""
 
 
 def tree(told: Sequence[Mapping[str, Any]], when: str, since: int = 0, is_present: bool = True) -> Tree:
@@ -67,7 +69,8 @@ def lines(told: Mapping[str, Any], is_present: bool = True) -> Iterator[str]:
     for measure in told["measures"]:
         outcomes = measure["outcomes"]
         once = len(outcomes) == 1 and list(outcomes.values()) == [1]
-        ended = ", ".join(name if once else f"{number} {name}" for name, number in outcomes.items())
+        spelled = {OUTCOMES.get(name, name): number for name, number in outcomes.items()}
+        ended = ", ".join(name if once else f"{number} {name}" for name, number in spelled.items())
         said = f" ({measure['said']})" if measure["said"] else ""
         yield f"{measure['action']} {ended}{said}: {measure['reason']}"
     yield from told["delays"]

@@ -925,6 +925,8 @@ def test_a_notice_that_one_of_two_addresses_has_is_none_of_which_nobody_was_told
         (3, EffectCancelled(why="there is a newer one"), "#2"),
     )
     assert one["measures"][0]["outcomes"] == {"sent-to-some": 1}
+    words = "notify sent to some of its addresses only (there is a newer one): it stays down"
+    assert words in list(lines(one))
 
 
 def test_a_process_of_which_people_are_told_that_it_is_down_is_an_incident_though_it_never_ran() -> None:
