@@ -32,7 +32,7 @@ def explained(home: CliHome, *words: str) -> dict[str, Any]:
 
 
 def test_the_users_rules_stand_inside_the_survival_rules(tmp_path: Path) -> None:
-    told = explained(new_home(tmp_path / "home", WISHING))
+    told = explained(new_home(tmp_path / "home", WISHING, ALLOW))
     assert names(told)[0] == "kill_switch"
     assert names(told)[-1] == "wishing"
     assert told["rules"][-1]["outcome"] == "added"
