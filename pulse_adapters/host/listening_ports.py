@@ -20,6 +20,8 @@ from pulse_core.settings.processes import ProcessSettings
 
 PATIENCE_S, LOCAL_S = 1.0, 0.2
 """Seconds that a connection may take; on this machine the kernel makes it at once, or has no room for it."""
+UNSEEN = "who listens there is not visible to the user Pulse runs as"
+"""Of an address that answers: it may be the process, so nobody is started beside it."""
 _LISTEN = b"0A"
 _NAMES = {"localhost": ("127.0.0.1", "::1"), "*": ("127.0.0.1", "::1")}
 _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}

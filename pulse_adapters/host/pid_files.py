@@ -9,7 +9,9 @@ from pulse_adapters.host.clock import boot_us
 from pulse_adapters.workers.plain_file import open_plain
 from pulse_adapters.workers.proc import TICKS_PER_SECOND, process_of, read_stat, ticks_now, uid_of
 from pulse_adapters.workers.users import expand_home
-from pulse_core.ports.host import ProcessObservation
+from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.ports.host import Life, ProcessObservation
+from pulse_core.settings.processes import ProcessSettings
 
 _SLACK_S = 2.0  # start times are told in hundredths, file times in the tick of the file system
 
@@ -84,6 +86,26 @@ class PidFiles:
             if before is None or before.identity != file.identity:
                 self._seen[path] = _Seen(file.identity, ticks_now(), before is not None)
         return file
+
+
+def is_launching(process: ProcessSettings, life: Life | None, sight: ProcessObservation) -> bool:
+    """Whether this is what its last start began, in the first half of its grace: the PID file tells who the server is.
+
+    A launcher that was taken for it would be told as dead when it ends, though it has done its work. What never has
+    the file written is taken for it in time to be no start that failed.
+    """
+    if not (process.pid_file and process.start) or process.tcp or process.systemd_unit:
+        return False
+    if life is None or sight.found != (life.found,):
+        return False
+    age_s = (ticks_now() - life.found.started) / TICKS_PER_SECOND
+    return age_s <= process.restart.grace / 2 / US_PER_SECOND
+
+
+def launching(seen: ProcessObservation, launcher: ProcessObservation) -> ProcessObservation:
+    """What was started, which nobody may start again, and nobody knows yet whether it is the server."""
+    detail = f"{seen.detail}; {launcher.detail}, and has time to have it written"
+    return launcher._replace(busy=True, detail=detail)
 
 
 def _read(path: str) -> PidFile:

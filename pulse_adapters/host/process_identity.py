@@ -22,7 +22,7 @@ from pulse_adapters.workers.users import NAME_S, expand_home, find_user, user_na
 from pulse_core.model.errors import PulseError
 from pulse_core.model.pattern import search_pattern
 from pulse_core.model.text import count
-from pulse_core.ports.host import ProcessId
+from pulse_core.ports.host import ProcessId, ProcessObservation
 from pulse_core.settings.processes import ProcessSettings
 
 T = TypeVar("T")
@@ -45,6 +45,15 @@ class Choice(NamedTuple):
     doubt: str = ""
     unlike: tuple[ProcessId, ...] = ()
     others: str = ""
+
+    def told_in(self, sight: ProcessObservation) -> ProcessObservation:
+        """The observation with what this says."""
+        return sight._replace(found=self.found, detail=self.words, doubt=self.doubt, unlike=self.unlike)
+
+
+def has_no_way(process: ProcessSettings) -> bool:
+    """Whether the settings tell of no way to find it: it is what was started last."""
+    return not (process.match or process.pid_file or process.systemd_unit or process.tcp)
 
 
 def choose(

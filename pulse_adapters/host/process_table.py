@@ -25,12 +25,13 @@ from pulse_adapters.host.life_evidence import is_led_by
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.marked_processes import HomeMarks, variable_in, variables_in
 from pulse_adapters.host.outputs import end_of_life
-from pulse_adapters.host.pid_files import PidFiles
+from pulse_adapters.host.pid_files import PidFiles, is_launching, launching
 from pulse_adapters.host.process_identity import (
     Choice,
     begun_otherwise,
     choose,
     hang_of_late,
+    has_no_way,
     held_words,
     is_as_begun,
     is_produced_by,
@@ -55,7 +56,6 @@ from pulse_adapters.workers.proc import (
     ticks_now,
 )
 from pulse_core.model.errors import PulseError
-from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.pattern import search_pattern
 from pulse_core.ports.host import Life, ProcessId, ProcessObservation
 from pulse_core.settings.processes import ProcessSettings
@@ -63,8 +63,6 @@ from pulse_core.settings.processes import ProcessSettings
 LOG = logging.getLogger("pulse.host")
 T = TypeVar("T")
 
-UNSEEN = "who listens there is not visible to the user Pulse runs as"
-"""Of an address that answers: it may be the process, so nobody is started beside it."""
 _LINES_S = 0.1
 """How long a death waits for the end of what the process printed, in seconds."""
 _FORK_TICKS = 100
@@ -124,27 +122,26 @@ class LinuxProcessTable:
         lives = self._lives.lasts() if self._lives else {}  # once: each answer may look at all of them
         for process in processes:
             sight = sights[process.name] = self._check_known(process, known.get(process.name), lives)
-            if self._is_launching(process, sight):
+            if is_launching(process, lives.get(process.name), sight):
                 ahead.append(process)
             elif process.pid_file and sight.found:
                 # So that it is known when it changes.
                 self._files.begin(process.pid_file, partial(self._pid_files.observe, process.pid_file))
-            elif not (sight.found or _has_no_way(process) or self._has_just_died(process, known)):
+            elif not (sight.found or has_no_way(process) or self._has_just_died(process, known)):
                 ahead.append(process)
         if ahead or not all(sight.found for sight in sights.values()):
             before = self._claims if self._looks > 1 else None
             self._claims = Claims((*self._guarded(), *processes), known, self._lives, self._marks, before)
         dead = (one for one in processes if one.name not in known or not is_alive(known[one.name]))
         await self._take_over(dead, sights)
-        ahead = [
-            one for one in ahead if not sights[one.name].found or self._is_launching(one, sights[one.name])
-        ]
+        seen = ((one, sights[one.name]) for one in ahead)
+        ahead = [one for one, now in seen if not now.found or is_launching(one, lives.get(one.name), now)]
         if ahead:
             await self._search(ahead, sights)
             lives = self._lives.lasts() if self._lives else {}
             for process in ahead:
                 begun = self._check_known(process, known.get(process.name), lives)
-                if begun.found and not self._is_launching(process, begun):
+                if begun.found and not is_launching(process, lives.get(process.name), begun):
                     # It was started while others were searched.
                     sights[process.name] = begun
             self._hold_once(ahead, sights)
@@ -153,12 +150,12 @@ class LinuxProcessTable:
         for process in processes:
             if process.start and process.name in known and not sights[process.name].found:
                 await self._adopt_fork(process, known[process.name], sights)
-        for process in filter(_has_no_way, processes):
+        for process in filter(has_no_way, processes):
             name, is_first = process.name, process.name not in self._searched_once
             self._searched_once.add(name)
             if is_first and not sights[name].found:
                 await self._adopt_unrecorded(process, known.get(name), sights)
-        gone = (one for one in filter(_has_no_way, processes) if not sights[one.name].found)
+        gone = (one for one in filter(has_no_way, processes) if not sights[one.name].found)
         # Together: each waits for a while, and many starts may end at once, while others' deaths wait for this look.
         adoptions = (
             self._adopt_background(one, known[one.name], sights) for one in gone if one.name in known
@@ -327,9 +324,10 @@ class LinuxProcessTable:
         self, process: ProcessSettings, path: str, sight: ProcessObservation
     ) -> ProcessObservation:
         seen = await self._files.ask(path, partial(self._pid_files.observe, path))
+        life = self._lives.last(process.name) if self._lives else None
         if not seen.found:
-            if self._is_launching(process, sight):
-                return _launching(seen, sight)
+            if is_launching(process, life, sight):
+                return launching(seen, sight)
             if await self._comes_up_in_background(process):
                 # A launcher that ended well is no death: who writes the file may do so a moment later.
                 detail = f"{seen.detail}; what its start left in the background has time to come up"
@@ -345,8 +343,8 @@ class LinuxProcessTable:
                 seen = ProcessObservation(detail=about, unlike=seen.found)
         elif process.start and seen.doubt:
             seen = ProcessObservation(seen.found, detail=f"process {seen.found[0].pid} of {path}")
-        if not seen.found and self._is_launching(process, sight):
-            return _launching(seen, sight)
+        if not seen.found and is_launching(process, life, sight):
+            return launching(seen, sight)
         return seen._replace(ended=sight.ended)
 
     async def _search_lines(
@@ -361,7 +359,7 @@ class LinuxProcessTable:
                 sights[name] = sights[name]._replace(busy=True, detail=words)
             elif (found := hits.get(name)) is not None:
                 try:
-                    sights[name] = _with_choice(sights[name], await self._choice(process, found))
+                    sights[name] = (await self._choice(process, found)).told_in(sights[name])
                 except TimeoutError as error:
                     sights[name] = sights[name]._replace(busy=True, detail=f"could not look: {error}")
             else:  # of a home that an earlier version has searched for; nobody may be started beside who is there
@@ -420,21 +418,6 @@ class LinuxProcessTable:
             if not self._has_started(process, one[0]):
                 yield process.name, f"nothing shows that Pulse started process {one[0].pid}"
 
-    def _is_launching(self, process: ProcessSettings, sight: ProcessObservation) -> bool:
-        """Whether this is what its last start began, in the first half of its grace: the PID file tells who the server is.
-
-        A launcher that was taken for it would be told as dead when it ends, though it has done its work. What never has
-        the file written is taken for it in time to be no start that failed.
-        """
-        if not (process.pid_file and process.start) or process.tcp or process.systemd_unit or not sight.found:
-            return False
-        life = self._lives.last(process.name) if self._lives else None
-        if life is None or sight.found != (life.found,):
-            return False
-        return (
-            ticks_now() - life.found.started
-        ) / TICKS_PER_SECOND <= process.restart.grace / 2 / US_PER_SECOND
-
     async def _comes_up_in_background(self, process: ProcessSettings) -> bool:
         """Whether its last start has left somebody in the background, and has its grace still."""
         life, stood = self._lives and self._lives.last(process.name), self._claims.known.get(process.name)
@@ -466,7 +449,7 @@ class LinuxProcessTable:
         answering = bool(inodes) if lacking else answering
         words = lacking or f"{address} {'answers' if answering else 'does not answer'}"
         if not owners:
-            words += f"; {UNSEEN}" if answering else ""
+            words += f"; {listening_ports.UNSEEN}" if answering else ""
             return sight._replace(answering=answering, detail=words)
         chosen = await self._choice(process, owners)
         if not chosen.found:  # somebody answers there, and it is not the process
@@ -478,7 +461,7 @@ class LinuxProcessTable:
                 why = "an earlier start has left it"
             words = f"{address} is held by {described(holder)}{f': {why}' if why else ''}"
             return sight._replace(answering=False, detail=words, unlike=chosen.unlike, holder=words)
-        return _with_choice(sight, chosen)._replace(
+        return chosen.told_in(sight)._replace(
             answering=answering, detail=f"{words}{f'; {chosen.doubt}' if chosen.doubt else ''}"
         )
 
@@ -608,20 +591,6 @@ class LinuxProcessTable:
         """Stop watching all processes."""
         for found in list(self._handles):
             self._release(found)
-
-
-def _with_choice(sight: ProcessObservation, chosen: Choice) -> ProcessObservation:
-    return sight._replace(found=chosen.found, detail=chosen.words, doubt=chosen.doubt, unlike=chosen.unlike)
-
-
-def _launching(seen: ProcessObservation, launcher: ProcessObservation) -> ProcessObservation:
-    """What was started, which nobody may start again, and nobody knows yet whether it is the server."""
-    detail = f"{seen.detail}; {launcher.detail}, and has time to have it written"
-    return launcher._replace(busy=True, detail=detail)
-
-
-def _has_no_way(process: ProcessSettings) -> bool:
-    return not (process.match or process.pid_file or process.systemd_unit or process.tcp)
 
 
 async def _observe_or_busy(

@@ -346,9 +346,8 @@ class Journal:
             while True:
                 await wait_within(self._holding, coalesced(CHECK_INTERVAL))
                 looking = looking or asyncio.ensure_future(self.look())
-                await asyncio.wait(
-                    {looking}, timeout=PATIENCE
-                )  # a disk that hangs may not answer that, either
+                # A disk that hangs may not answer that, either.
+                await asyncio.wait({looking}, timeout=PATIENCE)
                 if looking.done():
                     looking = looking.result()
                 if self.hangs or self._held:

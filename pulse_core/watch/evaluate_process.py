@@ -153,9 +153,8 @@ def _still_down(look: ProcessProbe) -> tuple[Draft, ...]:
     """It was not up before either: recorded only at the very first probe, or if it died while starting."""
     history, sight = look.history, look.sight
     if history.starting is None:
-        yet = (
-            "" if recorded_process(history) else " yet"
-        )  # it has run before, if it was put back into the settings
+        # It has run before, if it was put back into the settings.
+        yet = "" if recorded_process(history) else " yet"
         return () if history.down is not None else (_died(look, f"not running{yet}"),)
     if sight.known or sight.found:
         return ()

@@ -360,7 +360,9 @@ def _dead_status(
     if history.starting and (starting := _starting_status(process, history.starting, curr)):
         return starting
     if missing := [name for name in process.depends_on if curr.process(name).up is None]:
-        return _waiting(ProcessState.WAITING, f"down: {history.evidence}; ", missing)
+        return _waiting(
+            ProcessState.WAITING, f"{': '.join(filter(None, ('down', history.evidence)))}; ", missing
+        )
     if process.depends_on and history.down and (left := ORDER_US - curr.now.since(history.down)) > 0:
         return ProcessStatus(ProcessState.WAITING, left, "died just now, as what it depends on may have")
     if history.request:

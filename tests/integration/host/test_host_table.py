@@ -16,10 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.host.listening_ports import UNSEEN
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.process_executors import RestartProcess, StopProcess
 from pulse_adapters.host.process_identity import doubtful_matches
-from pulse_adapters.host.process_table import UNSEEN, LinuxProcessTable
+from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.settings_doubts import doubts_of
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.sqlite.events import new_id
