@@ -214,9 +214,10 @@ class MarkedProcesses:
                 if raw is None or (is_new and _may_show_more(seen, raw, pid in being_begun)):
                     unsure.add(pid)
                     continue
-                # Who shows none for long is the kernel's, or has emptied it. One whose disk is slow is still being executed:
-                # nobody waits for that, and the next search reads it anew.
-                is_over = bool(raw) or not seen.alive or seen.of_kernel or has_no_environment(pid) is not None
+                # Who shows none for long is the kernel's, or has emptied it. One that has waited long for its disk or a
+                # processor is still being executed: nobody waits for that, and the next search reads it anew.
+                is_executed = pid not in being_begun and (bool(raw) or has_no_environment(pid) is not None)
+                is_over = is_executed or not seen.alive or seen.of_kernel
                 read = _Read(inode if is_over else 0, seen.session, _bearer(seen, raw))
                 if read.bearer:
                     for listener in self._listeners:

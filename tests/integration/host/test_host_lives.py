@@ -24,7 +24,7 @@ from pulse_adapters.host import lives as lives_module
 from pulse_adapters.host import marked_processes, process_table
 from pulse_adapters.host.life_groups import LifeGroups
 from pulse_adapters.host.lives import MOMENT_S, Lives
-from pulse_adapters.host.marked_processes import Bearer, HomeMarks, MarkedProcesses, bearer_of
+from pulse_adapters.host.marked_processes import SETTLED, Bearer, HomeMarks, MarkedProcesses, bearer_of
 from pulse_adapters.host.process_executors import RestartProcess, StopProcess
 from pulse_adapters.host.process_identity import start_sum
 from pulse_adapters.host.process_table import LinuxProcessTable
@@ -35,7 +35,9 @@ from pulse_adapters.workers.proc import (
     ProcStat,
     children,
     command_line,
+    environment,
     environments,
+    has_no_environment,
     is_alive,
     live_processes,
     read_stat,
@@ -549,29 +551,34 @@ def test_each_process_of_the_machine_is_read_once(monkeypatch: pytest.MonkeyPatc
         assert read.count(mine[0]) == 1
 
 
-def test_who_is_executed_just_after_it_was_read_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until then it shows the environment of who has forked it, and no mark."""
-    marked, (gate, opened) = MarkedProcesses(), os.pipe()
+@pytest.mark.parametrize("is_old", [False, True])
+async def test_who_is_executed_just_after_it_was_read_is_read_again(
+    monkeypatch: pytest.MonkeyPatch, is_old: bool
+) -> None:
+    """Until then it shows the environment of who has forked it, and no mark: for long, where the machine is busy."""
+    marked, effect, (gate, opened) = MarkedProcesses(), str(uuid.uuid4()), os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # later ones than Python 3.11 warn where there are threads
         pid = os.fork()
     if not pid:
         os.read(gate, 1)
-        os.execve("/bin/sleep", ["sleep", "1000"], {"PULSE_EFFECT": "one"})
+        os.execve("/bin/sleep", ["sleep", "1000"], {"PULSE_EFFECT": effect})
 
     def executed_after(pids: Collection[int]) -> Iterator[tuple[int, bytes | None]]:
         told = [*environments(pids)]
         os.write(opened, b"!")
-        while not (seen := read_stat(pid)) or not seen.has_executed:
+        while effect.encode() not in environment(pid):
             pass
         return iter(told)
 
     try:
         with monkeypatch.context() as patched:
             patched.setattr(marked_processes, "environments", executed_after)
+            if is_old:
+                patched.setattr(marked_processes, "ticks_now", lambda: ticks_now() + SETTLED + 1)
             marked.search()
-        marked.search()
-        assert [one.found.pid for one in marked.bearers() if one.effect == "one"] == [pid]
+        await until(lambda: marked.search() and pid not in marked.hanging)
+        assert [one.found.pid for one in marked.bearers() if one.effect == effect] == [pid]
     finally:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
@@ -698,8 +705,8 @@ def test_no_search_waits_for_a_process_of_another_user_whose_environment_it_is_n
 async def test_no_search_waits_for_an_environment_that_is_empty() -> None:
     marked = MarkedProcesses()
     with child_of_test(subprocess.Popen(["/bin/sleep", "1000"], env={})) as empty:
-        await until(lambda: command_line(empty.pid))  # else it is just being executed
-        marked.search()
+        await until(lambda: has_no_environment(empty.pid))  # else it is just being executed
+        await until(lambda: marked.search() and empty.pid not in marked.hanging)
         assert marked.session(empty.pid) is not None
         assert empty.pid not in marked.unsure
         empty.kill()

@@ -183,6 +183,8 @@ async def test_who_shows_no_command_line_is_waited_for_unless_it_is_old(
         assert born
         monkeypatch.setattr(process_search, "ticks_now", lambda: born + age)
         monkeypatch.setattr(process_search, "MEMORY", Blank())
+        # As where nobody's processes hung of late.
+        monkeypatch.setattr(process_search, "is_slow_to_show", lambda _: False)
         assert await found(word) == ()
         assert asked.count(pid) == looks
     finally:
