@@ -1,8 +1,6 @@
 """The table of this machine's processes, for the core's process watcher."""
 
 import asyncio
-import logging
-import os
 import time
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -23,9 +21,10 @@ from pulse_adapters.host.guarded_processes import (
 )
 from pulse_adapters.host.life_evidence import is_led_by
 from pulse_adapters.host.lives import Lives
-from pulse_adapters.host.marked_processes import HomeMarks, variable_in, variables_in
+from pulse_adapters.host.marked_processes import HomeMarks, variable_in
 from pulse_adapters.host.outputs import end_of_life
 from pulse_adapters.host.pid_files import PidFiles, is_launching, launching
+from pulse_adapters.host.process_deaths import ProcessDeaths
 from pulse_adapters.host.process_identity import (
     Choice,
     begun_otherwise,
@@ -50,7 +49,6 @@ from pulse_adapters.workers.proc import (
     described,
     environment,
     is_alive,
-    open_pidfd,
     read_stat,
     start_time_of,
     ticks_now,
@@ -60,7 +58,6 @@ from pulse_core.model.pattern import search_pattern
 from pulse_core.ports.host import Life, ProcessId, ProcessObservation
 from pulse_core.settings.processes import ProcessSettings
 
-LOG = logging.getLogger("pulse.host")
 T = TypeVar("T")
 
 _LINES_S = 0.1
@@ -97,9 +94,7 @@ class LinuxProcessTable:
         self._systemctl = Systemctl(spawner)
         self._pid_files, self._files = PidFiles(), FileThreads()
         self._outputs, self._output_files = outputs, FileThreads(_LINES_S)
-        self._handles: dict[ProcessId, int | None] = {}
-        self._environments: dict[ProcessId, bytes] = {}
-        self._reported: set[ProcessId] = set()
+        self._deaths = ProcessDeaths(spawner)
 
     async def look(
         self, processes: Sequence[ProcessSettings], known: Mapping[str, ProcessId]
@@ -275,9 +270,7 @@ class LinuxProcessTable:
         Not so if a manager has a word in it, if a file says who goes on, or if it went into the background.
         """
         one = known.get(process.name)
-        if process.systemd_unit or process.pid_file or one is None:
-            return False
-        if one not in self._handles and one not in self._reported:
+        if process.systemd_unit or process.pid_file or one is None or one not in self._deaths:
             return False
         ended = early_exit(self._spawner, process, one)
         return ended is None or ended.code != 0
@@ -486,53 +479,7 @@ class LinuxProcessTable:
         return ProcessObservation(found, answering, sight.known, intended, unit.busy, words, ended)
 
     def hold(self, found: Iterable[ProcessId], died: Callable[[ProcessId], None]) -> None:
-        """Watch exactly these from now on; each death is reported once, even if the dead is asked for again."""
-        wanted = frozenset(found)
-        self._reported &= wanted
-        for gone in self._environments.keys() - wanted:
-            del self._environments[gone]
-        for gone in self._handles.keys() - wanted:
-            self._release(gone)
-        self._died = died
-        for one in wanted - self._handles.keys() - self._reported:
-            self._environments[one] = environment(one.pid)  # nobody can ask it any more once it is dead
-            self._watch(one)
-
-    def _watch(self, found: ProcessId) -> None:
-        loop = asyncio.get_running_loop()
-        if end := self._spawner.end_of_child(found):  # a second pidfd of it would cost a second descriptor
-            self._handles[found] = None
-            end.add_done_callback(lambda _: self._report(found))
-            return
-        handle = None
-        try:
-            if (handle := open_pidfd(found)) is not None:
-                loop.add_reader(handle, self._report, found)
-        except OSError as error:
-            # The next look is the safety net, and tries again; losing this one would be worse.
-            LOG.warning("cannot hold process %d by a pidfd: %s", found.pid, error.strerror)
-            if handle is not None:
-                os.close(handle)
-            return
-        self._handles[found] = handle
-        if handle is None:
-            loop.call_soon(self._report, found)
-
-    def _report(self, found: ProcessId) -> None:
-        if found not in self._handles:  # it was released after the call was due
-            return
-        self._release(found)
-        self._reported.add(found)
-        if not self._spawner.reaps(found.pid):  # else the spawner waits for its exit code
-            with suppress(ChildProcessError):
-                os.waitid(os.P_PID, found.pid, os.WEXITED | os.WNOHANG)
-        self._died(found)
-
-    def _release(self, found: ProcessId) -> None:
-        handle = self._handles.pop(found)
-        if handle is not None:
-            asyncio.get_running_loop().remove_reader(handle)
-            os.close(handle)
+        self._deaths.hold(found, died)
 
     async def others(
         self, processes: Sequence[ProcessSettings], mains: Mapping[str, ProcessId | None]
@@ -577,7 +524,7 @@ class LinuxProcessTable:
             env = process.env
 
         # The settings may have changed since it was given this.
-        given = variables_in(self._environments.get(found, b""))
+        given = self._deaths.variables(found)
 
         def question() -> str:
             return end_of_life(self._spawner.current(path), since, env, given, self._spawner.inherited)
@@ -589,8 +536,7 @@ class LinuxProcessTable:
 
     def close(self) -> None:
         """Stop watching all processes."""
-        for found in list(self._handles):
-            self._release(found)
+        self._deaths.close()
 
 
 async def _observe_or_busy(
