@@ -10,6 +10,7 @@ from typing import Any
 
 from pulse_core.actions import parsed_params
 from pulse_core.composition import declaration_of
+from pulse_core.execute.limits import BURST, BYTES_A_SECOND, NO_ROOM, SMALL
 from pulse_core.execute.outcomes import OutcomeRecorder
 from pulse_core.execute.slots import holder
 from pulse_core.model.backoff import Backoff
@@ -27,6 +28,7 @@ from pulse_core.model.kinds import (
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.payload import Payload, encode
 from pulse_core.model.shortages import lacks_to_start
+from pulse_core.model.token_bucket import TokenBucket
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.executor import Executor, GivenUp, PartlyDone, Policy, Result, Safety, Unsure
 from pulse_core.ports.loops import is_cancelled
@@ -176,6 +178,8 @@ class EffectTasks:
         self.executors = executors if isinstance(executors, ExecutorRegistry) else ExecutorRegistry(executors)
         self.clock, self.dice, self.done = clock, dice, done
         self.outcomes = OutcomeRecorder(journal)
+        self._recorded = TokenBucket(BURST, BYTES_A_SECOND)
+        """Bytes that effects of rules may record: no event ever goes."""
         self.running: dict[str, asyncio.Task[None]] = {}
         self._resuming: set[str] = set()
 
@@ -184,6 +188,11 @@ class EffectTasks:
 
     def __contains__(self, id_: str) -> bool:
         return id_ in self.running
+
+    def spend_room(self, data: str) -> None:
+        """Count the data of a new effect; raises Refused if it is a rule's, and there is no room for it in the log."""
+        if source_of(data) is Source.RULES and not self._spend(len(data)):
+            raise Refused(NO_ROOM)
 
     def attempt(self, effect: OpenEffect) -> Attempt:
         """The effect's next attempt (or the one under way); raises PulseError if no executor can."""
@@ -284,11 +293,30 @@ class EffectTasks:
         is_open = effect.id in self.current_state().effects.open
         return EffectExecuting(attempt=effect.attempt + 1) if is_open else None
 
+    def _bounded(self, outcome: Payload) -> Payload:
+        """The outcome without its result, if that is large, and rules' effects have taken what they may of the log."""
+        if not isinstance(outcome, EffectAcked | EffectFailed | EffectAttemptFailed) or not outcome.result:
+            return outcome
+        if self._spend(size := len(encode(outcome))):
+            return outcome
+        return outcome.model_copy(update={"result": {"left_out": f"{size:,} bytes, not kept: {NO_ROOM}"}})
+
+    def _spend(self, size: int) -> bool:
+        """Take so many bytes of what rules' effects may record; whether there is room for them, or they are few."""
+        if size <= SMALL:
+            return True
+        if self._recorded.room(asyncio.get_running_loop().time()) < size:
+            return False
+        self._recorded.spend(size)
+        return True
+
     async def _settle(self, effect: OpenEffect, outcome: Payload) -> None:
         """Record the outcome, or hold it in memory: it must not be lost."""
+        is_bounded = source_of(effect.event.data) is Source.RULES
         while True:
             try:
-                draft = effect_draft(effect, outcome, self.journal.new_id())
+                kept = self._bounded(outcome) if is_bounded else outcome
+                draft = effect_draft(effect, kept, self.journal.new_id())
                 if (
                     holder(effect.event.data).source is Source.SURVIVAL
                 ):  # it waits for no others, not even for a turn of the loop

@@ -1,4 +1,4 @@
-"""What bounds the effects of authors' rules: how many are open, refused, and tried again."""
+"""What bounds the effects of authors' rules: how many are open, refused and tried again, and what is recorded of them."""
 
 from collections import deque
 from collections.abc import Collection
@@ -11,6 +11,11 @@ MINUTE = 60 * US_PER_SECOND
 MOST, BYTES = 200, 200_000
 """Open effects of all rules of plugins and the engine together, and the characters of their data; of capabilities' rules
 as many."""
+BURST, BYTES_A_SECOND = 256 * 1024 * 1024, 8 * 1024
+"""What rules' effects and their results may take of the log at once, and in the long run: 700 MB a day."""
+NO_ROOM = "what your rules' effects record takes more than 8 KiB a second for long; give a path instead of the content"
+SMALL = 1024
+"""Bytes of an effect or a result that is always recorded, as those of a notice: the budget of a minute bounds those."""
 
 
 class OpenBound:

@@ -203,6 +203,7 @@ class ExecutorLoop:
                 text = encode_checked(effect) if effect.survival else encode(effect)
                 if not effect.survival and effect.key not in open_.keys:
                     room.add(text)
+                    self.workers.spend_room(text)
             except NotYet:
                 continue  # whoever wished for it decides anew at the tick of these news
             except PulseError as error:

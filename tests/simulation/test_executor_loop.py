@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.memory.executors import MemoryExecutor, MemoryRestart
+from pulse_core.execute import effect_tasks
 from pulse_core.execute.limits import MOST
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
@@ -765,5 +766,41 @@ def test_what_rules_have_open_is_bounded_in_number_and_in_bytes_and_survival_and
         refused = len(world.events("error", subject="rule:many"))
         assert await submitted(of("many", 0)) == 0
         assert len(world.events("error", subject="rule:many")) == refused
+
+    simulate(story, {**NOTHING, "budget": {"actions_per_minute": 0}})
+
+
+def test_what_effects_of_rules_record_is_bounded_in_the_long_run_and_what_survival_and_people_do_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(effect_tasks, "BURST", 100_000)
+
+    async def story(world: World) -> None:
+        with_note(world)
+        world.executors["note"].outcome = lambda _effect: asyncio.sleep(0, {"said": "x" * 40_000})
+        daemon = await world.start()
+
+        async def done(key: str, rule: str = "large", size: int = 0, **more: Any) -> str:
+            effect = Effect(action="note", key=key, rule=rule, tick=1, params={"text": "x" * size}, **more)
+            await daemon.executor.submit([effect], daemon.gate)
+            await asyncio.sleep(1)
+            (wish,) = world.events("effect", subject=key)
+            (acked,) = world.events("effect-acked", subject=wish.id)
+            return str(json.loads(acked.data)["result"].get("left_out", ""))
+
+        assert [await done(f"{n}") for n in range(2)] == ["", ""]
+        assert "not kept: what your rules' effects record" in await done("full")
+        assert await done("own", survival=True) == ""
+        by_people = await world.ask(NOTE)
+        await asyncio.sleep(1)
+        assert "said" in world.events("effect-acked", subject=by_people.id)[0].data
+        more = Effect(action="note", key="more", rule="large", tick=1, params={"text": "x" * 90_000})
+        assert not await daemon.executor.submit([more], daemon.gate)
+        await asyncio.sleep(1)
+        assert "give a path" in world.events("error", subject="rule:large")[-1].data
+        world.executors["note"].outcome = lambda _effect: asyncio.sleep(0, {"sent_to": ["somebody"]})
+        assert await done("small") == ""
+        await asyncio.sleep(60)
+        assert await done("later", size=30_000) == ""
 
     simulate(story, {**NOTHING, "budget": {"actions_per_minute": 0}})
