@@ -1,6 +1,6 @@
 """The executors of guarded processes: restarting one in the way its settings name, and stopping one with its whole tree."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -32,6 +32,7 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.ports.executor import Executor, NotYet, Policy, Result, Safety, Slot
+from pulse_core.ports.health import HealthAnswer
 from pulse_core.ports.host import Life, ProcessId, ProcessObservation, ProcessTable
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
@@ -124,11 +125,20 @@ _SOFT_S, _BESIDES_S = 10.0, 50.0
 """Seconds: what a consumer of memory has to end, and what a stop or a restart takes at most besides that."""
 
 
+Probe = Callable[[ProcessSettings, ProcessId | None], Awaitable[HealthAnswer]]
+"""Asks a process whether it serves, as `HealthProber.ask` does."""
+
+
+async def nobody_probes(process: ProcessSettings, found: ProcessId | None) -> HealthAnswer:
+    """Where no daemon runs, nobody knows whether a process serves."""
+    return HealthAnswer(None)
+
+
 class RestartProcess:
     """Ends the rest of a process and starts it again; does nothing if another one is up by now, or it is well again.
 
-    is_up: whether the newest that is recorded of it says so. The watchdog retries, with a budget; so this doesn't, but
-    while the machine is short of something.
+    is_up: whether the newest that is recorded of it says so; probe: asks it whether it serves. The watchdog retries, with a
+    budget; so this doesn't, but while the machine is short of something.
     """
 
     action, params = RESTART_PROCESS.name, RestartParams
@@ -141,8 +151,10 @@ class RestartProcess:
         lives: Lives,
         outputs: Path,
         is_up: Callable[[str], bool] = lambda name: False,
+        probe: Probe = nobody_probes,
     ) -> None:
-        self._settings, self._table, self._known, self._is_up = settings, table, known, is_up
+        self._settings, self._table, self._known = settings, table, known
+        self._is_up, self._probe = is_up, probe
         self._lives, self._spawner, self._outputs = lives, lives.spawner, outputs
         self._systemctl, self._files = Systemctl(self._spawner), FileThreads()
         self._boot, self._began = boot_id(), boot_us()
@@ -191,16 +203,18 @@ class RestartProcess:
         sight = await observe_one(self._table, process, self._known())
         if process.match and sight.busy:
             raise PulseError(f"nothing was started: {sight.detail}")
-        if (
-            event.boot != self._boot or event.mono < self._began
-        ):  # an earlier daemon may have started it for this effect
+        is_of_earlier = event.boot != self._boot or event.mono < self._began
+        if is_of_earlier:  # that daemon may have started it for this effect
             behind = (*behind, *await processes_left_by(process, event.id))
         if params.if_dead or params.instead_of:
             # The one that did not serve lives: only its probes know, which may have called it well since the wish.
             is_well = self._is_up(process.name) and self._known().get(process.name) == before
+            may_be_it = before in sight.found or (before is None and not sight.found)
+            if is_of_earlier and process.probe and may_be_it:  # this daemon may not have probed it yet
+                is_well = is_well or bool((await self._probe(process, before)).ok)
             is_deaf = process.probe is not None and before in sight.found and not is_well
             if before is None:
-                is_deaf = process.probe not in (None, "tcp") and not sight.found
+                is_deaf = process.probe not in (None, "tcp") and not sight.found and not is_well
             if not is_deaf and sight.answering is not False and (sight.found or sight.answering):  # it is up
                 it = sight.found[0]._asdict() if sight.found and not sight.doubt else {}
                 return Result({"already": True, **it})

@@ -54,10 +54,13 @@ from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import ErrorReported, LogVerified
 from pulse_core.model.vitals import Window
+from pulse_core.ports.health import HealthAnswer, HealthProber
+from pulse_core.ports.host import ProcessId
 from pulse_core.ports.loops import coalesced
 from pulse_core.ports.watcher import Watcher
 from pulse_core.projections.conditions import DAMAGED
 from pulse_core.record.view import View
+from pulse_core.settings.processes import ProcessSettings
 from pulse_core.watch.error_log import ErrorLog
 from pulse_core.watch.network import Network
 from upulse_cli.views.narrator import Narrator, sense_aloud
@@ -81,9 +84,10 @@ FIRST_READ = 2.0
 
 
 class DaemonCallbacks:
-    """What the parts of a daemon ask of it, which is made of them: `daemon` is set once it is."""
+    """What the parts of a daemon ask of it, which is made of them: `daemon` and `health` are set once they are."""
 
     daemon: Daemon
+    health: HealthProber
 
     def failed(self, whose: str, words: str) -> None:
         """Have a failure recorded."""
@@ -109,6 +113,10 @@ class DaemonCallbacks:
         """Whether its loops make progress within so many seconds."""
         return await self.daemon.is_turning(seconds)
 
+    async def probe(self, process: ProcessSettings, found: ProcessId | None) -> HealthAnswer:
+        """Ask a process whether it serves."""
+        return await self.health.ask(process, found)
+
     async def append(self, draft: Draft) -> Event:
         """Record this as the daemon's own."""
         return await self.daemon.gate.append_own(draft)
@@ -133,7 +141,9 @@ async def real_daemon(
         log, vitals, identity = stores.log, stores.vitals, log_identity(stores.log.host)
         calls = DaemonCallbacks()
         failed, window = calls.failed, calls.window
-        acting = machine_executors(home, settings, view, failed, calls.append, identity, stores.first, folder)
+        acting = machine_executors(
+            home, settings, view, failed, calls.append, identity, stores.first, folder, calls.probe
+        )
         stack.callback(acting.close)
         system, usage = machine_watchers(settings, acting, view, calls)
         await stack.enter_async_context(system)
@@ -141,6 +151,7 @@ async def real_daemon(
         stack.callback((prober := ChildProber()).close)
         stack.push_async_callback((commands := LocalCommandProber(acting.spawner, identity)).close)
         stack.push_async_callback((health := LocalHealthProber(acting.spawner, prober, commands)).close)
+        calls.health = health
         own_files = HomeFiles(home, SIZE, Reserve(home.reserve).make, folder.is_in_place)
         damage = lambda: view().control.damage  # noqa: E731
         sweep = sweeper_of(home, objects, settings, damage, is_in_place=folder.is_in_place)

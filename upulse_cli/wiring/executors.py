@@ -12,7 +12,7 @@ from pulse_adapters.host.life_groups import LifeGroups
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.marked_processes import HomeMarks
 from pulse_adapters.host.memory_consumers import MemoryConsumers
-from pulse_adapters.host.process_executors import RestartProcess, StopProcess
+from pulse_adapters.host.process_executors import Probe, RestartProcess, StopProcess, nobody_probes
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.programs import LifePrograms
 from pulse_adapters.host.run_command import Collect, RunCommand
@@ -142,11 +142,12 @@ def machine_executors(
     identity: str = "",
     first: Event | None = None,
     folder: HomeFolder | None = None,
+    probe: Probe = nobody_probes,
 ) -> MachineExecutors:
     """Everything that can act on the processes of this machine, and tell its people.
 
     append: of the daemon that runs; identity: of the home's log, where that is open; first: its first row, None if
-    it has none yet; folder: of the home, if it may be moved meanwhile.
+    it has none yet; folder: of the home, if it may be moved meanwhile; probe: asks a process whether it serves.
     """
     spawner = Spawner(folder.current) if folder else Spawner()
     notify = Notify(current_settings, ChildTransport(), SystemClock(), failed, view=view)
@@ -189,7 +190,7 @@ def machine_executors(
     table = LinuxProcessTable(spawner, home.path, last, guarded, home.outputs)
     consumers = MemoryConsumers(current_settings, known, lambda: spawner.running)
     made: Sequence[Executor] = (
-        RestartProcess(current_settings, table, known, last, home.outputs, is_up),
+        RestartProcess(current_settings, table, known, last, home.outputs, is_up, probe),
         StopProcess(current_settings, table, known, last),
         RunCommand(current_settings, spawner),
         CleanPaths(current_settings, home.outputs / "cleaned.jsonl", home.path),

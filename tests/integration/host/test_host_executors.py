@@ -10,18 +10,22 @@ import sys
 import threading
 import uuid
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
+from pulse_adapters.host.command_prober import LocalCommandProber
+from pulse_adapters.host.health_prober import LocalHealthProber
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.process_executors import RestartProcess, StopProcess
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.run_command import RunCommand
 from pulse_adapters.host.settings_doubts import doubts_of
 from pulse_adapters.host.spawner import CommandTimedOut, Spawner
+from pulse_adapters.network.prober import ChildProber
 from pulse_adapters.workers import process_tree
 from pulse_adapters.workers.proc import ProcStat, command_line, has_marker, is_alive, live_processes
 from pulse_core.actions import CommandParams, RestartParams, StopParams
@@ -234,6 +238,39 @@ async def test_a_deaf_one_that_is_called_well_before_its_restart_ends_it_is_let_
     is_up = False
     await restart(executor, instead_of={"pid": new.pid, "started": new.started}, if_dead=True)
     assert not is_alive(new)
+
+
+@pytest.mark.parametrize("is_well", [True, False], ids=["serves", "does not serve"])
+@pytest.mark.parametrize("is_unit", [False, True], ids=["its own", "a unit without a process"])
+async def test_what_an_earlier_daemon_wished_to_restart_is_let_be_if_it_serves_by_now(
+    monkeypatch: pytest.MonkeyPatch, mark: str, tmp_path: Path, is_well: bool, is_unit: bool
+) -> None:
+    calls = tmp_path / "calls"
+    script(tmp_path / "bin/systemctl", f'#!/bin/sh\necho "$@" >> {calls}\necho ActiveState=active\n')
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    spawner = Spawner()
+    how = {"systemd_unit": "it.service"} if is_unit else {"start": ["sleep", "1000"]}
+    chosen = settings(**how, exec=["true" if is_well else "false"])
+    deaf = None if is_unit else await spawner.start(["sleep", "1000"], output=tmp_path / "it.log")
+    known = {"it": deaf} if deaf else {}
+    async with AsyncExitStack() as stack:
+        stack.callback(spawner.close)
+        stack.callback((table := LinuxProcessTable(spawner)).close)
+        stack.callback((child := ChildProber()).close)
+        commands = LocalCommandProber(spawner, str(tmp_path))
+        stack.push_async_callback(commands.close)
+        stack.push_async_callback((health := LocalHealthProber(spawner, child, commands)).close)
+        lives, place = Lives(spawner, tmp_path), tmp_path / "logs"
+        executor = RestartProcess(
+            lambda: chosen, table, lambda: known, lives, place, lambda name: False, health.ask
+        )
+        instead = {"instead_of": deaf._asdict()} if deaf else {}
+        effect, event = wished("restart-process", process="it", if_dead=True, **instead)
+        earlier = event._replace(mono=event.mono - 60_000_000)
+        result = await executor.execute(effect, RestartParams.model_validate(effect.params), earlier)
+    assert ("already" in result.data) is is_well
+    assert not is_unit or ("restart it.service" in calls.read_text()) is not is_well
+    assert deaf is None or is_alive(deaf) is is_well
 
 
 async def test_a_restart_that_waited_looks_again(
