@@ -1,10 +1,13 @@
 """When a look counts, and what follows from it for the check's condition. Pure."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from pulse_core.checks.outcomes import CheckOutcome
 from pulse_core.checks.settings import CheckSettings
+from pulse_core.model.durations import duration_text
 from pulse_core.model.event import Draft
+from pulse_core.model.json_types import Json
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import RUN_COMMAND
 from pulse_core.projections.conditions import Conditions
@@ -20,6 +23,8 @@ FAILING, HIGH, LOW, UNKNOWN = "failing", "high", "low", "unknown"
 """States: it is bad; its number is too high, or too low; nobody can look, which nothing but a person mends."""
 MINUTE = 60 * US_PER_SECOND
 """How long nobody could look before that is a condition."""
+LATE = 5 * US_PER_SECOND
+"""How much later than it is due a look may be found without being overdue: it takes a while."""
 NEVER = 1 << 62
 
 
@@ -53,10 +58,23 @@ def is_outdated(moment: Moment, check: CheckSettings, state: State, now: Moment)
     return done is not None and now.since(moment) >= now.since(done) - grace
 
 
-def newest_words(check: CheckSettings, curr: Snapshot) -> str:
-    """What the newest look found while the check's condition stands; empty if there was none."""
+def overdue_us(check: CheckSettings, curr: Snapshot) -> int:
+    """How long ago the newest sample was taken if its next look is overdue, as after a stop of the whole machine; else 0."""
     newest = curr.window(KEY).last
-    look = newest.data.get(check.name, {}) if newest else {}
+    age = curr.now.since(newest.moment) if newest else 0
+    return age if age >= check.every + LATE else 0
+
+
+def newest_words(check: CheckSettings, curr: Snapshot) -> str:
+    """What the newest look found while the check's condition stands, and how long ago if another one is overdue; empty if
+    there was none."""
+    newest = curr.window(KEY).last
+    words = _words_of(check, newest.data.get(check.name, {}), curr) if newest else ""
+    age = overdue_us(check, curr)
+    return f"{words}, seen {duration_text(age)} ago" if words and age else words
+
+
+def _words_of(check: CheckSettings, look: Mapping[str, Json], curr: Snapshot) -> str:
     detail, stands = str(look.get("detail", "")), curr.conditions[name_of(check)]
     if detail and look.get("ok") is None and stands and stands.state != UNKNOWN:
         # That says nothing of what is wrong, nor that it is over.

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from pulse_core.capability import FoldWithout
-from pulse_core.checks.conclusions import KEY, name_of, newest_words
+from pulse_core.checks.conclusions import KEY, name_of, newest_words, overdue_us
 from pulse_core.checks.settings import CHECKS
 from pulse_core.model.durations import UNITS, duration_text
 from pulse_core.model.json_types import Json
@@ -49,11 +49,8 @@ def seen(name: str, condition: Condition, curr: Snapshot) -> str:
     ):
         return ""
     detail = newest_words(check, curr)
-    age = curr.now.since(last.moment)
-    if detail and (rare := max(age, check.every)) >= UNITS["m"]:
-        detail += (
-            f", seen {duration_text(age)} ago" if age == rare else f", looked at every {duration_text(rare)}"
-        )
+    if detail and check.every >= UNITS["m"] and not overdue_us(check, curr):
+        detail += f", looked at every {duration_text(check.every)}"
     return detail
 
 

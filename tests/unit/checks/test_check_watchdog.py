@@ -109,6 +109,16 @@ def test_a_reminder_says_how_long_it_lasts() -> None:
     story.expect("notify", title="still: check it fails", text=text)
 
 
+def test_a_reminder_says_how_old_its_newest_look_is_where_another_one_is_overdue() -> None:
+    story = a_story()
+    story.tick()
+    story.acked(TOPIC)
+    story.after("25h").sample("checks", it={"ok": False, "detail": "/x was changed 5 s ago"})
+    story.after("59s").tick()  # as if all had stood still
+    text = "/x was changed 5 s ago, seen 59 s ago; first seen 25 h ago"
+    story.expect("notify", title="still: check it fails", text=text)
+
+
 def test_what_is_well_is_left_alone() -> None:
     story = given(check_watchdog, settings={"check": [{"name": "it", "file": "/x"}]})
     story.sample("checks", it={"ok": True}).tick()
