@@ -1,6 +1,10 @@
 """The failure of a probe's target. Imported in the child: only what is cheap."""
 
+import re
 from collections.abc import Iterator
+
+BYTES = re.compile(r"""\b(bytearray\()?b('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?(1)\))""")
+"""How Python spells bytes, with which libraries quote what they were sent; the second group is that in quotes."""
 
 
 class ProbeFailed(Exception):
@@ -8,8 +12,8 @@ class ProbeFailed(Exception):
     that answered with one."""
 
     def __init__(self, trouble: str, words: str, status: int | None = None) -> None:
-        super().__init__(words)
-        self.trouble, self.words, self.status = trouble, words, status
+        self.trouble, self.words, self.status = trouble, BYTES.sub(r"\2", words), status
+        super().__init__(self.words)
 
 
 def seconds_text(number: float) -> str:

@@ -76,6 +76,12 @@ async def test_each_way_of_failing_has_a_name(
     assert answer.took_ms < 10_000
 
 
+async def test_what_was_sent_is_quoted_as_text(prober: ChildProber) -> None:
+    async with page_server(says(b"ELEPHANT\r\n\r\n")) as port:
+        answer = await fetched(prober, f"http://127.0.0.1:{port}/", 30)
+    assert answer.detail == "that is no HTTP: illegal status line: 'ELEPHANT'"
+
+
 async def test_what_is_too_much_is_not_read_to_its_end(prober: ChildProber) -> None:
     async with page_server(says(ENDLESS, then=floods)) as port:
         answer = await fetched(prober, f"http://127.0.0.1:{port}/", 30)
