@@ -33,10 +33,10 @@ MOST_CAUSES, OTHERS = 10, "other causes"
 MOST_MEASURES, OTHER_NOTICES, OTHER_MEASURES = 100, "other notices", "other measures"
 """How many keys of what was done about one incident are told apart, which rules make up, and how those beyond are called."""
 VARYING = re.compile(
-    r"(?<=\bprocess )\d++|(?<=\bnot by )\d++"
+    r"(?<=\bprocess )\d++|(?<=\bnot by )\d++|(?<!\d)\d++(?= questions? in a row)"
     r"|(?<!\d)\d++(?:(?:,\d{3})++(?:\.\d++)?|\.\d++|(?=%| ?(?:[KMGT]i?B|ms|s|min|h|days?)\b))"
 )
-"""Process ids and measured values: what was seen twice of one cause differs in them."""
+"""Process ids, measured values, and how often an endpoint was asked: what was seen twice of one cause differs in them."""
 UNEXPLAINED = re.compile(r"^process \d+ (died(, and how is not known)?|is gone)(;|$)")
 """The evidence of a death of which nobody knows how it came in logs of before `ProcessDied.unexplained`."""
 
@@ -175,7 +175,8 @@ class Incident:
         self.causes[name if name == OTHERS else VARYING.sub("N", words)] = cause
 
     def come_again(self, at: Moment, times: int, state: str) -> None:
-        """It is wrong once more, and no other episode."""
+        """It is wrong once more, and no other episode. A condition that stands has only changed its state."""
+        times = 0 if self.about == "condition" and not self.over else times
         if self.over:
             self.since, self.requested = at, False
         if self.over or self.about == "process":

@@ -46,7 +46,7 @@ from pulse_core.projections.incident import (
     said,
 )
 
-VERSION = 37
+VERSION = 38
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""

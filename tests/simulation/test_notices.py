@@ -538,7 +538,7 @@ def test_survival_tells_the_others_at_once_that_it_is_over_while_an_address_is_d
         await asyncio.sleep(60)
         await post.network("")
         await asyncio.sleep(2)
-        assert letters(post, ONE) == ["the network is slow", "resolved: the network"]
+        assert letters(post, ONE) == ["the network is slow", "resolved: the quality of the network"]
         await asyncio.sleep(60)
         assert len(letters(post, ONE)) == 2
         ends = [one.kind for one in post.world.events() if one.kind in {"effect-cancelled", "effect-acked"}]

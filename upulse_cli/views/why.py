@@ -49,9 +49,11 @@ def _standing_lines(about: Told) -> Iterator[str]:
     elif held and held not in about["why"] and "Pulse is paused" not in about["why"]:
         yield f"held back by {held}"
     if incident := about.get("incident"):
-        times = f", {incident['times']} times" if incident["times"] > 1 else ""
-        known = f" {LAST_RUN}," if about["state"] == "unknown" else ""
-        yield f"incident ongoing{known} since {began(incident)}{times}; all of it: upulse incidents"
+        # It may have been well between the first time and the last one.
+        times = f"the first of {incident['times']} times at" if incident["times"] > 1 else "since"
+        known = f" {LAST_RUN}" if about["state"] == "unknown" else ""
+        comma = "," if known or incident["times"] > 1 else ""
+        yield f"incident ongoing{known}{comma} {times} {began(incident)}; all of it: upulse incidents"
     if request := about.get("request"):
         yield f"last request: {_requested(request)}, at {local(request['at'])}"
     for one in about.get("conditions", ()):

@@ -22,6 +22,8 @@ TITLES = {
     DEGRADED: (QUALITY, "a target on the network is in trouble"),
 }
 UNKNOWN = (QUALITY, "the network is not as it should be")
+NAMES = {OUTAGE: "the network", QUALITY: "the quality of the network"}
+"""What each topic is about, in words: of an outage that came out of degraded quality both are told to be over."""
 
 
 async def network_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
@@ -30,8 +32,8 @@ async def network_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verd
     condition = curr.conditions[NETWORK]
     if condition is None:
         over, gone = "every target answers", curr.conditions.unwatched.get(NETWORK, "")
-        for topic in (OUTAGE, QUALITY):
-            verdict = verdict.plus(*notify_over(topic, "the network", over, curr, NETWORK, unwatched=gone))
+        for topic, name in NAMES.items():
+            verdict = verdict.plus(*notify_over(topic, name, over, curr, NETWORK, unwatched=gone))
         return verdict
     topic, title = TITLES.get(condition.state, UNKNOWN)
     lasts = f"{condition.state} for {duration_text(curr.now.since(condition.changed))}"
@@ -39,7 +41,7 @@ async def network_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verd
     verdict = verdict.plus(*notify_unless_told(topic, title, words, curr, NETWORK))
     if topic == QUALITY:
         verdict = verdict.plus(
-            *notify_over(OUTAGE, "the network", f"it works again, but {title}", curr, NETWORK)
+            *notify_over(OUTAGE, NAMES[OUTAGE], f"it works again, but {title}", curr, NETWORK)
         )
     return verdict.noting(f"network: {lasts}: {words}")
 

@@ -188,7 +188,9 @@ def test_what_has_an_end_is_one_story_until_then() -> None:
         (HOUR, ConditionRaised(evidence="names do not resolve", state="dns-only"), "network"),
     ]
     (one,) = told(9 * HOUR, *network)
-    assert (one["times"], one["ended"], one["evidence"]) == (2, None, "names do not resolve")
+    assert (one["times"], one["ended"], one["evidence"]) == (1, None, "names do not resolve")
+    assert next(lines(one)) == "condition network: names do not resolve, ongoing"
+    assert [cause["evidence"] for cause in one["causes"]] == ["nothing answers", "names do not resolve"]
     (one,) = told(9 * HOUR, *network, (2 * HOUR, ConditionCleared(evidence="all answer"), "network"))
     assert one["lasted_ms"] == 7_200_000
     died = ProcessDied(pid=5, evidence="gone", healthy=True)
@@ -1183,7 +1185,11 @@ def test_what_is_raised_again_while_it_stands_is_told_as_it_is_now_and_counts_as
     assert (one["times"], one["causes"][0]["first"]) == (1, one["began"])
     gone = four.model_copy(update={"state": "gone"})
     (one,) = told_of((0, three, "agent:ada"), (1, gone, "agent:ada"))
-    assert next(lines(one)).startswith("condition agent:ada: 2 times, of 2 causes, the last: 4 failures")
+    assert next(lines(one)) == f"condition agent:ada: {words[1]}, ongoing"
+    asked = [f"it did not answer; {number} questions in a row failed" for number in (3, 12)]
+    down, late = [ConditionRaised(evidence=said) for said in asked]
+    (one,) = told_of((0, down, "llm:x"), (1, FREE, "llm:x"), (2, late, "llm:x"))
+    assert next(lines(one)) == f"condition llm:x: {asked[1]}, the last of 2 times, ongoing"
 
 
 def test_an_effect_is_part_of_the_incident_that_caused_it() -> None:

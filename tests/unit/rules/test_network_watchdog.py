@@ -112,7 +112,7 @@ def test_worse_is_told_again_and_better_is_told_too() -> None:
         settle(story)
     story.cleared("network")
     story.tick()
-    assert told(story) == ["resolved: the network", "resolved: the network"]
+    assert told(story) == ["resolved: the network", "resolved: the quality of the network"]
 
 
 def test_people_are_reminded_of_what_lasts() -> None:
