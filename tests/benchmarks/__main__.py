@@ -10,7 +10,7 @@ import sys
 from tests.benchmarks.table import Row, markdown
 
 QUICK = ("reflex", "capabilities", "poll", "appends", "effects", "tick", "cli", "logs", "tools", "peers")
-SLOW = ("tasks", "guidance", "engine", "starvation", "promote", "dev", "start", "idle")
+SLOW = ("tasks", "guidance", "engine", "starvation", "promote", "dev", "start", "verify", "idle")
 NAMES = (*QUICK, *SLOW)
 
 

@@ -7,15 +7,11 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable
-from contextlib import closing
-from functools import partial
 from pathlib import Path
 
 from pulse_adapters.objects.files import FileObjects
-from pulse_adapters.sqlite.connect import connect_readonly
 from pulse_adapters.sqlite.events import SqliteEventLog, new_id
 from pulse_adapters.sqlite.migrate import steps
-from pulse_adapters.sqlite.verify import LogWalk, verify
 from pulse_adapters.sqlite.wal import scan
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import EffectAcked
@@ -78,13 +74,6 @@ async def replay(log: SqliteEventLog) -> float:
     return count / (time.perf_counter() - start)
 
 
-def without_indexes(path: Path, objects: Path) -> None:
-    """What `verify` does but to hold each index against the rows."""
-    with closing(connect_readonly(path)) as connection:
-        LogWalk(connection, objects).to_end()
-        connection.execute("PRAGMA quick_check(1)").fetchone()
-
-
 def timed(work: Callable[[], object]) -> float:
     """Seconds that the work takes."""
     start = time.perf_counter()
@@ -112,11 +101,6 @@ async def measure(home: Path, rows: int, seconds: float) -> list[tuple[str, str]
         await fill(log, rows)
         rates = [await replay(log) for _ in range(ROUNDS)]
         lines.append((f"replay of {log.head.seq:,} rows, events/s", f"{max(rates):,.0f}"))
-        verdict = await asyncio.to_thread(verify, path, home / "objects")
-        lines.append((f"verify of {verdict.rows:,} rows, s", f"{verdict.took_ms / 1e3:.1f} {verdict.fault}"))
-        bare = await asyncio.to_thread(timed, partial(without_indexes, path, home / "objects"))
-        ratio = verdict.took_ms / 1e3 / bare
-        lines.append(("- without its indexes, s", f"{bare:.1f}  ({ratio:.2f} x with; at most 1.5)"))
     start = time.perf_counter()
     async with SqliteEventLog.open(path, clock=SystemClock(), objects=objects):
         lines.append(("open again, ms", f"{(time.perf_counter() - start) * 1e3:.0f}"))
