@@ -108,6 +108,8 @@ def test_a_task_is_done_by_its_agent_whatever_becomes_of_the_daemon_meanwhile(
     assert commit.endswith(" mend it")
     assert commit in home.upulse("task", "show", id_).out
     assert "not committed" in home.upulse("agents", "worktrees").out
+    (folder,) = home.upulse("agents", "worktrees", "--json").json
+    assert (folder["task"], folder["kept"]) == (id_, kept[0]["data"]["why"])
     assert "worktrees 1 worktree of tasks that have ended" in home.upulse("status").out
     git(tmp_path / "repository", "merge", "-q", "--ff-only", git(workspace, "branch", "--show-current"))
     asked = ("task", "pull-request", id_, "--draft")

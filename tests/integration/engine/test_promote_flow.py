@@ -84,12 +84,16 @@ def a_rollback_says_what_became_of_staging(served: CliHome) -> None:
     a_script_finds_it_in_engine(served, again)
     back = json.loads(served.upulse("rollback", "--json").out)
     a_script_finds_it_in_engine(served, back["subject"])
+    assert [one["kind"] for one in served.upulse("engine", "log", "--json").json][:2] == [
+        "rollback",
+        "promote",
+    ]
     subprocess.run(
         ["git", "-C", served.path / "staging", "restore", "--source", back["data"]["kept_as"], "."],
         check=True,
         timeout=60,
     )
-    again = served.upulse("promote", *ONE_GATE).out.strip()
+    again = served.upulse("deploy", *ONE_GATE, "--json").json["commit"]
     save(served, BAD)
     assert (
         f"staging keeps your work, with what was taken back ({again[:12]})" in served.upulse("rollback").err
