@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pulse_core.app.series import Series
+    from upulse_cli.views.table import PlainTable
 
 
 def profile(
@@ -77,7 +78,7 @@ def vitals(
     elif [one.name for one in found] == [key]:
         draw_plot(found[0])
     else:
-        draw_table(found)
+        draw(table(found))
 
 
 def to_json(one: "Series") -> dict[str, object]:
@@ -87,7 +88,7 @@ def to_json(one: "Series") -> dict[str, object]:
     return {"name": one.name, "points": [{"at": iso(point.at), "value": point.value} for point in one.points]}
 
 
-def draw_table(found: "Sequence[Series]") -> None:
+def table(found: "Sequence[Series]") -> "PlainTable":
     """One row a number: its newest value, with its time if others of its sense are newer, its bounds, and its course."""
     from pulse_core.model.moment import iso
     from upulse_cli.time_args import local
@@ -111,7 +112,7 @@ def draw_table(found: "Sequence[Series]") -> None:
             last = f"{last} at {local(iso(at))}"
         course = "" if one.name.endswith(NAMES) else sparkline(values)
         drawn.line(one.name, last, *bounds, course)
-    draw(drawn)
+    return drawn
 
 
 def draw_plot(one: "Series") -> None:

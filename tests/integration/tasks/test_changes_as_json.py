@@ -116,6 +116,13 @@ def test_a_project_is_shown_without_python_s_signs(home: CliHome) -> None:
     assert "repository: must be an absolute path, at most 1,001 characters of one line" in words
 
 
+def test_a_board_has_one_line_for_each_task_in_a_pipe(home: CliHome) -> None:
+    title = "what is longer than any column of a board: " + "and longer " * 14
+    task = home.upulse("task", "add", "app", title).out.strip()
+    (line,) = [one for one in home.upulse("board", "app").out.splitlines() if task[-10:] in one]
+    assert title.strip() in line
+
+
 BYTES: tuple[tuple[bytes, str], ...] = (
     (b"\xff\xfe\x00a" * 100_000, "what is on stdin is no UTF-8 text; convert it (iconv), or name a file"),
     ("é".encode() * 8_001, "what is on stdin has more than {most} characters; put the rest in a file"),

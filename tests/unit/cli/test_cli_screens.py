@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
+from dataclasses import asdict
 from functools import cache
 from io import StringIO
 from pathlib import Path
@@ -24,24 +25,33 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from pulse_core.app.compute_status import Beat, compute_status
+from pulse_core.app.series import Point, Series
 from pulse_core.app.why import why
 from pulse_core.composition import FOLD
 from pulse_core.daemon.delays import Delays
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.home_status import DaemonStatus
 from pulse_core.model.kinds import RestartDelayed
+from pulse_core.model.moment import Moment
 from pulse_core.model.payload import parse
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.incidents import IncidentFold
 from pulse_core.projections.state import Snapshot
 from pulse_core.settings.settings import Settings
+from pulse_core.tasks.projection import PendingTasks
+from pulse_core.tasks.task import Project, Status, TaskState
 from tests.unit.app.home_scene import SECOND, START, Scene
-from upulse_cli.capabilities.agents.views import run_table
+from upulse_cli.capabilities.agents.views import agent_table, run_table
+from upulse_cli.capabilities.silences.views import tables as silence_tables
+from upulse_cli.capabilities.tasks.views import boards, project_table, task_table
+from upulse_cli.commands.vitals import table as vitals_table
 from upulse_cli.output import draw
 from upulse_cli.views.effects import table as effect_table
 from upulse_cli.views.engine import history
+from upulse_cli.views.explain import tree as explanation
 from upulse_cli.views.incidents import tree as incident_tree
 from upulse_cli.views.process import report
+from upulse_cli.views.profile import tables as profile_tables
 from upulse_cli.views.status import home_table, overview, process_table
 from upulse_cli.views.table import PlainTable
 from upulse_cli.views.why import tree as why_tree
@@ -89,6 +99,40 @@ TURNS = [{"commit": "d7e227fb58b4aa", "at": AT, "kind": "rollback", "by": "pulse
 RUNS = [{"task": "T-12", "agent": "claude", "pid": 30866, "since": AT, "output": 1 << 21, "memory": 3 << 29,
          "cpu_s": 83.25, "stop": "", "paused": "", "unlimited": "", "workspace": "/home/somebody/work/T-12",
          "ended": False}]  # fmt: skip
+AGENTS = [{"name": "claude", "kind": "claude", "labels": ["python", "docs"], "projects": [], "tasks": ["task_2vxj4c7na8"],
+           "concurrency": 2, "unavailable": "its program is not logged in: run claude, then /login"}]  # fmt: skip
+SILENCES = {
+    "silences": [{"id": ID, "match": "notify:*the-gateway*", "ends": AT, "left_s": 3_600, "by": "ada", "why": "new cables"}],
+    "recurring": [{"match": "*", "days": ["sat", "sun"], "at": "01:30", "for": "2h", "left_s": 0, "active": False,
+                   "next": AT, "why": "backups of the data base"}],
+}  # fmt: skip
+PROFILED = {
+    "since": AT, "ticks": {"calls": 1_205},
+    "watchers": [{"name": "system-resource", "interval_s": 5, "looks": 12_345, "failures": 3, "p50_ms": 1.25, "p99_ms": 12.5,
+                  "cpu": 0.00123, "over_s": 61_725}],
+    "helpers": [{"module": "pulse_adapters.network.probe", "pid": 30867, "cpu": 0.0004, "rss": 31 << 20}],
+    "rules": [{"rule": "process_watchdog", "calls": 1_205, "errors": 0, "p50_us": 310, "p99_us": 2_750, "share": 0.713}],
+}  # fmt: skip
+EXPLAINED = {
+    "at": AT, "tick": 1_205, "seq": 31_940, "next_tick_ms": 5_000,
+    "caveats": ["the engine's rules were not asked: it is starting"],
+    "rules": [
+        {"rule": "process_watchdog", "outcome": "added", "took_us": 310, "notes": ["worker: due: dead, down for 10.5 min"]},
+        {"rule": "tidy_the_cache", "outcome": "passed", "took_us": 12_500, "notes": []},
+    ],
+    "effects": [{"key": "restart-process:worker", "open": True, "rule": "process_watchdog", "reason": "worker is dead"}],
+    "withheld": [{"key": "notify:cache", "rule": "tidy_the_cache", "why": "told already 12 min ago; again in 48 min"}],
+}  # fmt: skip
+CREATED = Moment(START, "boot", 0)
+TASKS = PendingTasks(
+    {one.id: one for one in (
+        TaskState("task_2vxj4c7na8", "app", "Mend the gateway, which forgets its sessions at each deploy", CREATED, "ada",
+                  status=Status.EXECUTING, agent="claude", column="In progress", priority=2),
+        TaskState("task_zzesbc7qv1", "app", "Write down why", CREATED, "ada", waits_for=("task_2vxj4c7na8",)),
+    )},
+    {},
+    {"app": Project(repository="/home/somebody/src/app", members=("ada", "bob"))},
+)  # fmt: skip
 
 
 @cache
@@ -129,6 +173,24 @@ def screens() -> Iterator[tuple[str, RenderableType]]:
     yield "instances", home_table(HOMES)
     yield "engine log", history(TURNS)
     yield "run list", run_table(RUNS)
+    yield "agents list", agent_table(AGENTS)
+    yield "explain", explanation(EXPLAINED)
+    yield "vitals", vitals_table(list(sensed()))
+    yield "profile", profile_tables(PROFILED)
+    yield "silence list", silence_tables(SILENCES)
+    yield "task list", task_table(list(TASKS.tasks.values()), CREATED)
+    projects = [{"name": name, "open": 2, **asdict(one)} for name, one in TASKS.projects.items()]
+    yield "project list", project_table(projects)
+
+
+def sensed() -> Iterator[Series]:
+    """Numbers of several units, with their courses."""
+    for name, values in {
+        "system-resource.memory": (0.25, 0.5, 0.75),
+        "process-usage.gateway-of-the-agents.memory": (1 << 20, 3 << 30, 84 << 30),
+        "process-alive.gateway-of-the-agents.pid": (30_865.0,),
+    }.items():  # fmt: skip
+        yield Series(name, [Point(START + at * SECOND, one, one, one) for at, one in enumerate(values)])
 
 
 def on_terminal(width: int) -> str:
@@ -143,7 +205,7 @@ def on_terminal(width: int) -> str:
 def in_pipe() -> str:
     """All screens as another program reads them."""
     with redirect_stdout(StringIO()) as out:
-        for command, screen in screens():
+        for command, screen in (*screens(), ("board", boards(TASKS, "", CREATED))):
             print(f"$ upulse {command}")
             draw(screen)
             print()

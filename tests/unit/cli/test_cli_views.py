@@ -11,7 +11,7 @@ from pulse_core.app.series import Point, Series
 from pulse_core.model.moment import iso
 from pulse_core.model.text import clean, count, one_line
 from upulse_cli.commands.effect import parameters
-from upulse_cli.commands.vitals import draw_table
+from upulse_cli.commands.vitals import table as vitals_table
 from upulse_cli.time_args import local
 from upulse_cli.views import explain
 from upulse_cli.views.effects import table
@@ -299,10 +299,7 @@ def test_a_sensed_time_is_told_as_a_time() -> None:
     )
 
 
-def test_a_vital_that_is_not_in_the_newest_sample_is_told_with_its_time(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "120")
+def test_a_vital_that_is_not_in_the_newest_sample_is_told_with_its_time() -> None:
     begin = 1_795_941_119_000_000
 
     def sensed(name: str, *values: float) -> Series:
@@ -310,8 +307,8 @@ def test_a_vital_that_is_not_in_the_newest_sample_is_told_with_its_time(
             name, [Point(begin + at * 1_000_000, value, value, value) for at, value in enumerate(values)]
         )
 
-    draw_table([sensed("llm.page.failures", 5), sensed("llm.page.ok", 0, 1), sensed("network.streak", 3)])
-    shown = [line.split() for line in capsys.readouterr().out.splitlines()]
+    of = [sensed("llm.page.failures", 5), sensed("llm.page.ok", 0, 1), sensed("network.streak", 3)]
+    shown = [line.split() for line in drawn(vitals_table(of), width=120).splitlines()]
     lasts = {line[0]: line[1:-3] for line in shown if line and line[0].startswith(("llm", "network"))}
     assert lasts["llm.page.ok"] == ["1"]
     assert lasts["network.streak"] == ["3"]

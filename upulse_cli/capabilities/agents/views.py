@@ -16,10 +16,8 @@ def agent_table(agents: Sequence[Mapping[str, Any]]) -> Table:
     drawn = PlainTable("name", "kind", "labels", "projects", "tasks", "note")
     for one in agents:
         may_do = ", ".join(one["labels"]) or "any", ", ".join(one["projects"]) or "all"
-        tasks, note = (
-            f"{len(one['tasks'])}/{one['concurrency']}",
-            one["unavailable"] or ", ".join(one["tasks"]),
-        )
+        tasks = f"{len(one['tasks'])}/{one['concurrency']}"
+        note = one["unavailable"] or ", ".join(one["tasks"])
         drawn.line(one["name"], one["kind"], *may_do, tasks, note)
     return drawn
 
@@ -28,7 +26,7 @@ def run_table(runs: Sequence[Mapping[str, Any]]) -> Table:
     """One line a run."""
     drawn = PlainTable(
         "task", "agent", "pid", f"since ({zone()})", "printed", "memory", "cpu", "note",
-        right=("pid", "printed", "memory", "cpu"),
+        right=("pid", "printed", "memory", "cpu"), whole=("task",),
     )  # fmt: skip
     for one in runs:
         held = one["paused"] and f"held: {one['paused']}"
@@ -46,9 +44,8 @@ def stats_table(agents: Sequence[Mapping[str, Any]]) -> Table:
     )  # fmt: skip
     for one in agents:
         average = "-" if one["average_s"] is None else duration_text(one["average_s"] * 1e6)
-        labels = ", ".join(
-            f"{name} {its['closed']}/{its['closed'] + its['failed']}" for name, its in one["labels"].items()
-        )
+        of = one["labels"].items()
+        labels = ", ".join(f"{name} {its['closed']}/{its['closed'] + its['failed']}" for name, its in of)
         counts = (one[name] for name in ("assigned", "closed", "failed", "given_up", "consecutive_failures"))
         drawn.line(one["name"], *counts, average, labels)
     return drawn

@@ -27,7 +27,7 @@ def tables(standing: Mapping[str, Any]) -> RenderableType:
 
 def added(silences: Sequence[Mapping[str, Any]]) -> Table:
     """One line a silence that holds."""
-    drawn = PlainTable("id", "held back", f"ends ({zone()})", "left", "by", "why")
+    drawn = PlainTable("id", "held back", f"ends ({zone()})", "left", "by", "why", whole=("id",))
     for one in silences:
         left = duration_text(one["left_s"] * SECOND)
         drawn.line(short(one["id"]), one["match"], local(one["ends"]), left, one["by"], one["why"])

@@ -1,5 +1,6 @@
 """`upulse project`: what tasks belong to; `upulse board`: those of a project in their columns."""
 
+import sys
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
@@ -110,7 +111,7 @@ def board(
         for state in states:
             put_line(board_json(state, project, where.clock.now()))
     elif not watch:
-        console().print(boards(known, project))
+        draw(boards(known, project, None if sys.stdout.isatty() else where.clock.now()))
     else:
         from rich.live import Live
 

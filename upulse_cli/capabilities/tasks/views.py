@@ -22,7 +22,8 @@ SHOWN, FEW_WORDS = 10, 200
 
 def task_table(tasks: Sequence[TaskState], now: Moment) -> Table:
     """One line a task."""
-    drawn = PlainTable("id", "project", "column", "status", "prio", "title", "note", right=("prio",))
+    heads = ("id", "project", "column", "status", "prio", "title", "note")
+    drawn = PlainTable(*heads, right=("prio",), whole=("id",))
     for one in tasks:
         drawn.line(one.id, one.project, one.column, one.standing, one.priority, one.title, note(one, now))
     return drawn
@@ -86,11 +87,13 @@ def project_page(said: Mapping[str, Any], tasks: Sequence[TaskState], now: Momen
     return Group(title, facts(said, names), *((Text(), task_table(tasks, now)) if tasks else ()))
 
 
-def boards(known: PendingTasks, name: str) -> RenderableType:
-    """The tasks of one project, or of all, in their columns."""
-    names = [name] if name else list(known.projects)
-    if not names:
+def boards(known: PendingTasks, name: str, now: Moment | None = None) -> RenderableType:
+    """The tasks of one project, or of all, in their columns. now: each on a line instead, as a pipe wants it."""
+    if not (names := [name] if name else list(known.projects)):
         return Text("There is no project; upulse project add makes one.")
+    if now:
+        columns = (some for one in names for some in tasks_in_columns(known, one).values())
+        return task_table([task for some in columns for task in some], now)
     return Group(*(board(known, one) for one in names))
 
 
