@@ -155,6 +155,16 @@ def test_a_daemon_is_started_again_though_a_folder_has_the_name_of_its_log(home:
     assert home.pid_when_up("demo") == demo
 
 
+def test_the_log_is_read_again_as_often_as_the_settings_say(home: CliHome) -> None:
+    home.configure('[daemon]\nverify_every = "1s"\n')
+    home.start_daemon()
+
+    def times_read() -> int:
+        return len(home.upulse("events", "--kind", "log-verified", "--json").lines)
+
+    eventually(lambda: times_read() > 1, "the log to be read once more")
+
+
 def test_an_incident_that_no_daemon_sees_is_not_told_as_ongoing_now(home: CliHome) -> None:
     home.start_daemon()
     demo, daemon = home.pid_when_up("demo"), home.status()["daemon"]["pid"]
