@@ -6,7 +6,7 @@ from itertools import islice
 
 from pulse_core.model.durations import duration_text
 from pulse_core.model.glob import glob_fault
-from pulse_core.model.text import count
+from pulse_core.model.text import count, listed
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
@@ -22,6 +22,8 @@ MOST = 200
 """Added silences that count at a time, the oldest: every effect is compared with each."""
 SHOWN = 40
 """Characters of a pattern that are shown."""
+NAMED = 3
+"""Silences that are named in the status."""
 LOOK_BACK = 7
 """Days: no window is longer."""
 
@@ -62,13 +64,19 @@ def silences_in_force(curr: Snapshot) -> Iterator[Hold]:
             yield Hold(window.match, left, f"the recurring silence {window.match!r}{why}")
 
 
-def silences_without_effect(curr: Snapshot) -> Iterator[str]:
-    """The silences that hold and match nothing, whatever the key, as lines for people."""
+def status_lines(curr: Snapshot) -> Iterator[str]:
+    """The silences that hold, since what is never wished nobody would miss, as a notice; and those that match nothing."""
+    holds = list(silences_in_force(curr))
+    faults = {one.match: fault for one in holds if (fault := glob_fault(one.match))}
+    quiet = [
+        f"{one.match} for another {duration_text(one.left_us)}" for one in holds if one.match not in faults
+    ]
+    if quiet:
+        yield f"silences  {listed(quiet, NAMED)}"
     if (over := len(curr.of(SILENCES).holding(curr.now)) - MOST) > 0:
         yield f"{count(over, 'silence')} too many: the oldest {MOST} count; remove some: upulse silence list"
-    for one in silences_in_force(curr):
-        if fault := glob_fault(one.match):
-            yield f"a silence holds nothing back: {fault}: {one.match[:SHOWN]!r}"
+    for match, fault in faults.items():
+        yield f"a silence holds nothing back: {fault}: {match[:SHOWN]!r}"
 
 
 def remaining(window: SilenceSettings, at: int) -> int:

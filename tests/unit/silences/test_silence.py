@@ -19,7 +19,7 @@ from pulse_core.rules.survival.process_watchdog import process_watchdog
 from pulse_core.silences.events import SilenceAdded, SilenceRemoved
 from pulse_core.silences.listing import list_silences
 from pulse_core.silences.projection import SILENCES, Silences
-from pulse_core.silences.rule import DAY, MOST, next_start, remaining, silence, silences_without_effect
+from pulse_core.silences.rule import DAY, MOST, next_start, remaining, silence, status_lines
 from pulse_core.silences.settings import SilenceSettings
 from pulse_core.testing import Story, given
 
@@ -274,10 +274,19 @@ def test_a_silence_of_an_old_log_that_nobody_could_match_holds_nothing_back_and_
     story = silenced("[!" * 30_000)
     story.event(SilenceAdded(expires_us=10**30), "notify:*", actor="ada")
     assert emitted(story) == [KEYS[0], KEYS[1]]
-    assert list(silences_without_effect(story.snapshot)) == [
-        f"a silence holds nothing back: it has 60,000 characters, not 1 to 500: {'[!' * 20!r}"
+    assert list(status_lines(story.snapshot)) == [
+        "silences  notify:* for another 36500 days",
+        f"a silence holds nothing back: it has 60,000 characters, not 1 to 500: {'[!' * 20!r}",
     ]
     assert list_silences(story.snapshot.state, story.snapshot.settings, story.now)["silences"][1]["ends"]
+
+
+def test_the_status_tells_what_is_silenced() -> None:
+    story = silenced("notify:*")
+    story.after("30m")
+    assert list(status_lines(story.snapshot)) == ["silences  notify:* for another 90 min"]
+    story.after("2h")
+    assert list(status_lines(story.snapshot)) == []
 
 
 def test_so_many_silences_count_that_comparing_takes_no_time() -> None:
@@ -286,8 +295,9 @@ def test_so_many_silences_count_that_comparing_takes_no_time() -> None:
         story.event(SilenceAdded(expires_us=HOUR_US), f"no*{number}")
     story.event(SilenceAdded(expires_us=HOUR_US), "*")
     assert emitted(story) == list(KEYS)
-    assert list(silences_without_effect(story.snapshot)) == [
-        f"1 silence too many: the oldest {MOST} count; remove some: upulse silence list"
+    assert list(status_lines(story.snapshot)) == [
+        "silences  none for another 2 h, no*0 for another 1 h, no*1 for another 1 h and 197 more",
+        f"1 silence too many: the oldest {MOST} count; remove some: upulse silence list",
     ]
 
 
