@@ -48,8 +48,12 @@ def incidents_in(log: EventReader, since: int | None, now: Moment) -> Sequence[I
 
 
 def told_since(state: Incidents, since: int | None, now: Moment) -> Sequence[Incident]:
-    """Those that were not over before that time."""
-    told = [one for one in state.at(now) if since is None or one.last.at >= since or not one.over]
+    """Those that were not over before that time. A line of a log is over as soon as it is written, whatever comes later."""
+    told = [
+        one
+        for one in state.at(now)
+        if since is None or one.last.at >= since or not (one.over or one.about == "log")
+    ]
     return sorted(told, key=lambda one: one.began.at)  # which may be before it was found, and others were
 
 
