@@ -111,7 +111,8 @@ class Incident:
     excused: when its process was last restarted for it, or a command run; outlived: it was seen wrong after that, too;
     unseen: for how many microseconds no daemon ran before `since`, if nothing has shown yet that it was still wrong then;
     by_person: a person requested the start that comes next; state: in which a condition was raised last;
-    requested: a person requested something since it was last well.
+    requested: a person requested something since it was last well; guess: of these, the newest that may have been about
+    something else.
     """
 
     id: str
@@ -145,6 +146,7 @@ class Incident:
     by_person: bool = False
     state: str = ""
     requested: bool = False
+    guess: str = ""
 
     def has_faded(self, now: Moment) -> bool:
         """Whether nothing has ended it, and it did not come again."""
@@ -215,6 +217,12 @@ class Incident:
         self.requested = self.requested or not self.over
         kept = self.requests_since if self.over else self.requests
         kept[:] = kept if is_known else [*kept[1 - MOST_REQUESTS :], words]
+
+    def request_perhaps(self, words: str) -> None:
+        """A person requested something that may have to do with it: it replaces what has not mended it before."""
+        self.requests = [one for one in self.requests if one != self.guess]
+        self.request(words)
+        self.guess = words
 
     def hold(self, by: str, us: int) -> None:
         """Answers to it were held back for so long; what holds them back now is another hold."""

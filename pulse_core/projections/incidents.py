@@ -46,7 +46,7 @@ from pulse_core.projections.incident import (
     said,
 )
 
-VERSION = 38
+VERSION = 39
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -368,18 +368,18 @@ class IncidentFold:
         because, restart = f": {why}" if why else "", f"{RESTART_PROCESS}:{row.subject}"
         words = f"{row.actor} requested a {verb}{because}"
         for answered in self._newest():
-            # What a check looks at may stand on any process, whichever one Pulse restarts for it.
-            about = (CHECK, f"usage:{row.subject}:")
-            may_mend = restart in answered.measures or answered.subject.startswith(about)
-            if answered.about == "condition" and not answered.over and may_mend:
-                answered.request(f"{row.actor} requested a {verb} of {row.subject}{because}")
+            name = answered.subject
+            its = restart in answered.measures or name.startswith(f"usage:{row.subject}:")
+            if answered.about == "condition" and not answered.over and (its or name.startswith(CHECK)):
+                # What a check looks at may stand on any process, whichever one Pulse restarts for it.
+                take = answered.request if its else answered.request_perhaps
+                take(f"{row.actor} requested a {verb} of {row.subject}{because}")
                 answered.worked = None
         if story is None or story.over:
             self.state.asked[row.subject] = [row.id, words]
-        if story is None:
-            return
-        story.request(words)
-        if story.over:
+        if story:
+            story.request(words)
+        if story is None or story.over:
             return
         story.worked, story.by_person = None, True
         self._follow(story, row)

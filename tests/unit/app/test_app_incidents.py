@@ -501,6 +501,14 @@ def test_what_a_person_requested_while_a_check_failed_is_part_of_it_whatever_pro
     assert [*lines(one)][-1] == "recovered"
 
 
+def test_of_what_was_requested_of_other_processes_a_check_that_fails_on_tells_the_newest_alone() -> None:
+    failing = ConditionRaised(evidence="it answers 500", state="failing")
+    (one,) = told_of(
+        (0, failing, "check:page"), (1, AGAIN, "other", PERSON), (2, STOP, "web", PERSON), (3, AGAIN, "web", PERSON)
+    )  # fmt: skip
+    assert one["requests"] == ["ada requested a restart of web"]
+
+
 def test_what_was_seen_wrong_after_a_restart_is_not_said_to_have_been_mended_by_it() -> None:
     restart = RESTART.model_copy(update={"params": {"process": "web", "for_condition": "usage:web:memory"}})
     high = ConditionRaised(evidence="web takes 300 MiB", state="high")
@@ -551,6 +559,15 @@ def test_the_heading_says_that_an_error_of_before_is_among_what_may_not_be_over(
     assert label.startswith(
         "1 incident in the last 30s, or last seen before and not known to be over, times in "
     )
+
+
+def test_a_line_of_before_is_not_told_as_of_now() -> None:
+    fold = IncidentFold()
+    for row in log_of((0, LINES, LOG), (0, ErrorReported(message="no"), "rule:mine")):
+        fold.take(row)
+    now = Moment(10**15 + 2 * MINUTE, "boot", 2 * MINUTE)
+    assert [one.about for one in told_since(fold.state, 10**15 + MINUTE, now)] == ["error"]
+    assert [one.about for one in told_since(fold.state, 10**15, now)] == ["log", "error"]
 
 
 def test_an_incident_of_a_condition_begins_when_it_was_first_seen_not_when_that_was_enough() -> None:
