@@ -353,7 +353,8 @@ class RestartWish:
     """A restart that did not bring its process up yet: of which process, under which key, why, whether Pulse wished it, and
     the request of a person that it answers, in words.
 
-    is_told: an incident has it, or will have if the start fails; outcome: empty until it is settled."""
+    is_told: an incident has it, or will have if the start fails; outcome: empty until it is settled; has_started: it began
+    a process, which may come up late, and whose death would be told."""
 
     process: str
     key: str
@@ -362,6 +363,7 @@ class RestartWish:
     request: str = ""
     is_told: bool = False
     outcome: str = ""
+    has_started: bool = False
 
 
 def incident_from(values: dict[str, Any]) -> Incident:
@@ -393,6 +395,11 @@ def is_idle(row: Event) -> bool:
     """Whether an effect was done and changed nothing: there was nothing to do any more, or nothing was freed."""
     result = decoded(row).get("result") or {}
     return "already" in result or result.get("bytes") == 0
+
+
+def has_started(row: Event) -> bool:
+    """Whether an effect was done and has begun a process of its own."""
+    return row.kind == "effect-acked" and not is_idle(row) and "pid" in (decoded(row).get("result") or {})
 
 
 def without_id(words: str) -> str:

@@ -17,14 +17,7 @@ from typing import Any
 
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
-from pulse_core.model.names import (
-    HELD_BACK,
-    NOTIFY,
-    RESTART_PROCESS,
-    SETTLING,
-    is_of_process,
-    subjects_of,
-)
+from pulse_core.model.names import HELD_BACK, NOTIFY, RESTART_PROCESS, SETTLING, is_of_process, subjects_of
 from pulse_core.projections.conditions import FOR, failing_since, why_unwatched
 from pulse_core.projections.control import death_words
 from pulse_core.projections.incident import (
@@ -36,6 +29,7 @@ from pulse_core.projections.incident import (
     UnderWay,
     decoded,
     evidence,
+    has_started,
     incident_from,
     is_idle,
     is_unexplained,
@@ -401,7 +395,8 @@ class IncidentFold:
             return  # it was not held back for this
         if since >= story.since.at:
             story.still_wrong()  # what is held back was looked at
-        if story.worked and since > story.worked.at:
+        is_awaited = any(one.process == row.subject and one.has_started for one in self.state.trying.values())
+        if story.worked and since > story.worked.at and not (about == "process" and is_awaited):
             story.worked = None  # what was done did not help, or nothing would be due again
         if data.get("lasts"):
             story.held_by, story.held_since = by, since
@@ -558,7 +553,7 @@ class IncidentFold:
     def _settled(self, row: Event) -> None:
         state = self.state
         if wish := state.trying.get(row.subject):
-            wish.outcome = outcome_of(row)
+            wish.outcome, wish.has_started = outcome_of(row), has_started(row)
             if row.kind != "effect-acked" or is_idle(row):
                 del state.trying[row.subject]
         if wish and row.kind in FAILED and (trial := state.trials.pop(wish.process, None)):

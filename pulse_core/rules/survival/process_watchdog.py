@@ -351,7 +351,7 @@ def _dead_status(
         return ProcessStatus(ProcessState.STOPPED, why=why)
     if paused := curr.control.paused:
         dead_for = duration_text(curr.now.since(history.down or paused))
-        story = _describe_history(history, _failed_start(history, look), look.get("holder", ""))
+        story = _describe_history(history, look)
         why = f"{story}; down for {dead_for}, and Pulse is paused by {curr.control.by}"
         return ProcessStatus(ProcessState.WAITING, why=why, held_by=f"a pause of {curr.control.by}")
     if process.name in curr.state.processes.restarting.values():
@@ -403,7 +403,7 @@ def _backoff_status(
     charged = charged_restarts(restart, history)
     failed, spent_at = _failed_attempts(history), attempts_at_exhaustion(restart, charged)
     spent = 0 if spent_at is None else len(charged)
-    story = _describe_history(history, _failed_start(history, look), look.get("holder", ""), spent)
+    story = _describe_history(history, look, spent)
     if spent_at is not None:
         delay = restart.pauses_when_spent.after(len(charged) - spent_at + 1)
     else:
@@ -460,11 +460,22 @@ def _has_run(history: ProcessHistory) -> bool:
     return history.stage is Stage.UP or history.start is not None or history.pid is not None
 
 
-def _describe_history(history: ProcessHistory, failed: str, holder: str, spent: int = 0) -> str:
+def _seen_last(history: ProcessHistory, look: Mapping[str, Json]) -> str:
+    """Why it is down: how it died, or that it was started since and has not come up, of which its death says nothing."""
+    if failed := _failed_start(history, look):
+        return failed
+    if history.starting is None or (history.down and history.starting.since(history.down) <= 0):
+        return history.evidence
+    what = "it" if history.pid is None else f"process {history.pid}"
+    return f"{what} was started, and was not seen to come up"
+
+
+def _describe_history(history: ProcessHistory, look: Mapping[str, Json], spent: int = 0) -> str:
     """How it died, and after how many restarts; spent: those that have used up its budget, also if they made it healthy."""
+    holder = look.get("holder", "")
     if history.intended and not history.attempts and not _has_run(history):
         return with_port_holder(history.evidence, holder)
-    why = with_port_holder(history.error or failed or history.evidence, holder)
+    why = with_port_holder(history.error or _seen_last(history, look), holder)
     if history.stage < Stage.STARTED and history.attempts and not _has_run(history):
         return f"not started after {_tries(len(history.attempts))}: {why}"
     charged = len(history.charged)

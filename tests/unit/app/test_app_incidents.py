@@ -376,12 +376,17 @@ def test_what_is_well_once_other_settings_are_loaded_is_not_said_to_be_so_by_wha
     assert helped or list(lines(one))[-1].startswith("recovered after a request")
 
 
-def test_a_restart_after_which_another_one_was_held_back_did_not_help() -> None:
-    """Nothing would be due again: the process was known to be down still."""
+def test_a_restart_of_which_nothing_is_known_and_after_which_another_one_was_held_back_did_not_help() -> None:
+    """Nothing would be due again: the process was known to be down still. Who came up late was started by Pulse."""
     held = RestartDelayed(held_by="its own budget of restarts", since=10**15 + 5, held_us=SECOND, lasts=True)
-    rows = ((0, DIED, "web"), WISH, (3, ACKED, "#2"), (4, held, "web"))
+    command = EffectAcked(took_us=1, result={"exit": 0})
+    rows = ((0, DIED, "web"), WISH, (3, command, "#2"), (4, held, "web"))
     (one,) = told_of(*rows, (9, UP, "web"))
     assert [*lines(one)][-1] == "recovered, not by what Pulse did"
+    late = ((0, DIED, "web"), WISH, (3, ACKED, "#2"), (4, held, "web"))
+    assert [*lines(told_of(*late, (9, UP, "web"))[0])][-1] == "recovered"
+    (one,) = told_of(*late, (5, DIED.model_copy(update={"pid": 8}), "web"), (9, UP, "web"))
+    assert [*lines(one)][-1] == "recovered, not by what Pulse did", "what it had started has died"
     (one,) = told_of(*rows, (6, RESTART, RESTART.key), (7, ACKED, "#5"), (9, UP, "web"))
     assert one["helped"]
     before = held.model_copy(update={"since": 10**15})

@@ -162,7 +162,7 @@ def test_a_start_has_not_failed_before_somebody_has_looked_but_that_is_not_waite
 ) -> None:
     story = up(a_story(restart={"grace": "0s", "backoff": "0s"})).after("1s")
     die(story).tick()
-    story.acked(KEY, pid=8, started=80)
+    story.after("1ms").acked(KEY, pid=8, started=80)
     story.after("9s").tick()
     story.expect_nothing()
     assert notes(story) == ["gateway: starting: started, and nobody has looked since"]
@@ -170,7 +170,8 @@ def test_a_start_has_not_failed_before_somebody_has_looked_but_that_is_not_waite
         story.sample("process-alive", gateway={"up": False}).tick()
     else:
         story.after("1250ms").tick()
-    assert story.expect("restart-process").reason.startswith("gateway is dead after 1 restart: ")
+    words = "gateway is dead after 1 restart: process 8 was started, and was not seen to come up"
+    assert story.expect("restart-process").reason == words, "how the one before it died says nothing about it"
 
 
 def test_a_process_waits_for_those_it_depends_on() -> None:
