@@ -112,7 +112,9 @@ def describe_tries(condition: Condition, action: str, what: str, curr: Snapshot)
     if not (tried := tries_of(condition, action)):
         return ""
     last = tried[-1]
-    how = f"last {duration_text(curr.now.since(last.wished))} ago"
+    # A restart is done when what was there has ended and the next one runs, which may take as long as `stop_timeout`.
+    done = last.settled if last.settled and last.worked else last.wished
+    how = f"last {duration_text(curr.now.since(done))} ago"
     failed = f", which failed: {last.told}" if last.settled and not last.worked else ""
     times = "once" if len(tried) == 1 else f"{len(tried)} times"
     did = TRIED if any(one.settled and not one.worked for one in tried) else DONE

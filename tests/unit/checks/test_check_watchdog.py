@@ -364,7 +364,7 @@ def test_a_command_that_does_not_help_is_told_tried_again_later_and_then_no_more
     bad(story.after("30s")).tick()
     story.expect_nothing("run-command")
     text = str(story.expect("notify", key=TOPIC).params["text"])
-    assert "'/bin/mend' was run once, last 31 s ago; it is run again in" in text
+    assert "'/bin/mend' was run once, last 30 s ago; it is run again in" in text
     assert story.verdict.tick_ms == 270_001
     story.acked(TOPIC)
     bad(story.after("5m")).tick()
