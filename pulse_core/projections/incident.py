@@ -33,10 +33,12 @@ MOST_CAUSES, OTHERS = 10, "other causes"
 MOST_MEASURES, OTHER_NOTICES, OTHER_MEASURES = 100, "other notices", "other measures"
 """How many keys of what was done about one incident are told apart, which rules make up, and how those beyond are called."""
 VARYING = re.compile(
-    r"(?<=\bprocess )\d++|(?<=\bnot by )\d++|(?<!\d)\d++(?= questions? in a row)"
+    r"(?<=\bprocess )\d++|(?<!\d)\d++(?= questions? in a row)"
     r"|(?<!\d)\d++(?:(?:,\d{3})++(?:\.\d++)?|\.\d++|(?=%| ?(?:[KMGT]i?B|ms|s|min|h|days?)\b))"
 )
 """Process ids, measured values, and how often an endpoint was asked: what was seen twice of one cause differs in them."""
+NOT_BY = re.compile(r", not by \d+")
+"""What is told of who holds a port only where a look finds them there after the death, which is no other cause."""
 UNEXPLAINED = re.compile(r"^process \d+ (died(, and how is not known)?|is gone)(;|$)")
 """The evidence of a death of which nobody knows how it came in logs of before `ProcessDied.unexplained`."""
 
@@ -161,7 +163,7 @@ class Incident:
         first: Moment | None = None,
     ) -> None:
         """It was seen so, so often; first: since when, if once was not enough."""
-        self.evidence, name = words, VARYING.sub("N", words)
+        self.evidence, name = words, cause_name(words)
         if name not in self.causes and len(self.causes) >= MOST_CAUSES:
             name, words, unexplained = OTHERS, OTHERS, False
         cause = self.causes.setdefault(name, IncidentCause(words, first or at, at, unexplained=unexplained))
@@ -174,7 +176,7 @@ class Incident:
         cause = self.causes.pop(name)
         self.evidence, self.last, self.unseen = words, max(self.last, at), 0
         cause.evidence, cause.last = words, at
-        self.causes[name if name == OTHERS else VARYING.sub("N", words)] = cause
+        self.causes[name if name == OTHERS else cause_name(words)] = cause
 
     def come_again(self, at: Moment, times: int, state: str) -> None:
         """It is wrong once more, and no other episode. A condition that stands has only changed its state."""
@@ -400,6 +402,11 @@ def is_idle(row: Event) -> bool:
 def has_started(row: Event) -> bool:
     """Whether an effect was done and has begun a process of its own."""
     return row.kind == "effect-acked" and not is_idle(row) and "pid" in (decoded(row).get("result") or {})
+
+
+def cause_name(words: str) -> str:
+    """By what one cause is known from others, whatever differs from one time to the next."""
+    return VARYING.sub("N", NOT_BY.sub("", words))
 
 
 def without_id(words: str) -> str:

@@ -396,7 +396,8 @@ class IncidentFold:
         if since >= story.since.at:
             story.still_wrong()  # what is held back was looked at
         is_awaited = any(one.process == row.subject and one.has_started for one in self.state.trying.values())
-        if story.worked and since > story.worked.at and not (about == "process" and is_awaited):
+        is_no_sign = story.over or (about == "process" and is_awaited)  # what was started may come up late
+        if story.worked and since > story.worked.at and not is_no_sign:
             story.worked = None  # what was done did not help, or nothing would be due again
         if data.get("lasts"):
             story.held_by, story.held_since = by, since

@@ -399,6 +399,21 @@ def restarted_by_a_command_that_leaves_it(it: Operator) -> None:
     assert (it.directory / "tries").read_text() == "tried\n" * 2
 
 
+def comes_up_late(it: Operator) -> None:
+    """What it says when it is ready, each start takes away."""
+    ready = it.write("ready", "")
+    it.served.start()
+    pid = it.up()
+    it.about_to_break()
+    it.write("slow", "")
+    it.kill()
+    it.is_in("flapping")
+    it.sees_it_broken()
+    it.about_to_mend()
+    ready.write_text("")
+    it.up("victim", other_than=pid)
+
+
 def mended(it: Operator) -> None:
     it.is_in("flapping")
     it.sees_it_broken()
@@ -974,6 +989,30 @@ TABLE: tuple[Breakage, ...] = (
                 f"victim stays down: victim: dead after 2 restarts: {STILL_UNWELL}; next try at DAY AT",
             ),
             wrong=True,
+        ),
+        starts_itself=True,
+    ),
+    Breakage(
+        "killed, and comes up late, when its budget is spent",
+        process(
+            "victim",
+            argv("sh", "-c", "[ ! -e DIR/slow ] || rm -f DIR/ready; exec sleep 9001"),
+            READY,
+            'restart = { max = 2, backoff = "10ms", backoff_max = "30m", grace = "6s" }',
+        ),
+        comes_up_late,
+        Truth(
+            UP,
+            "process victim: process N was killed by SIGKILL, resolved after T\n"
+            f"  restart-process 2 acked: victim is dead after 1 restart: {STILL_UNWELL}\n"
+            f"  notify acked: victim: dead after 2 restarts: {STILL_UNWELL}; next try at DAY AT\n"
+            "  recovered",
+            notices=(("critical", "flapping:victim"),),
+            warnings=(
+                f"effect restart-process:victim …ID victim is dead after 1 restart: {STILL_UNWELL}",
+                "process-died victim process N was killed by SIGKILL",
+                f"victim stays down: victim: dead after 2 restarts: {STILL_UNWELL}; next try at DAY AT",
+            ),
         ),
         starts_itself=True,
     ),

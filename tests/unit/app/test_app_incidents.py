@@ -385,6 +385,9 @@ def test_a_restart_of_which_nothing_is_known_and_after_which_another_one_was_hel
     assert [*lines(one)][-1] == "recovered, not by what Pulse did"
     late = ((0, DIED, "web"), WISH, (3, ACKED, "#2"), (4, held, "web"))
     assert [*lines(told_of(*late, (9, UP, "web"))[0])][-1] == "recovered"
+    short = RestartDelayed(held_by=held.held_by, since=held.since, held_us=4)  # which is told once it is over
+    (one,) = told_of(*late[:-1], (9, UP, "web"), (10, short, "web"))
+    assert [*lines(one)][-1] == "recovered"
     (one,) = told_of(*late, (5, DIED.model_copy(update={"pid": 8}), "web"), (9, UP, "web"))
     assert [*lines(one)][-1] == "recovered, not by what Pulse did", "what it had started has died"
     (one,) = told_of(*rows, (6, RESTART, RESTART.key), (7, ACKED, "#5"), (9, UP, "web"))
@@ -1172,6 +1175,10 @@ def test_each_cause_of_an_incident_is_told_with_its_count_and_time() -> None:
     assert [*lines(one)][1].endswith("  it was killed by SIGSEGV, 2 times")
     (one,) = told_of(*rows[:2], (2 * SECOND, died("process 2 was killed by SIGSEGV"), "web"))
     assert next(lines(one)) == "process web: it was killed by SIGSEGV, 2 times, ongoing"
+    (one,) = told_of(rows[-1], (8 * SECOND, died(held.format(7, 6, 0).removesuffix(", not by 0")), "web"))
+    assert [cause["times"] for cause in one["causes"]] == [2], (
+        "whether its holder was looked at is no other cause"
+    )
 
 
 def test_of_very_many_causes_the_last_are_counted_together() -> None:
