@@ -380,6 +380,9 @@ class IncidentFold:
         if verb == "stop":
             story.end_hold(row.at)  # the row that says so follows the stop, and is no part of this
             story.end(row.moment, f"{row.actor} wanted it down")
+            self._forget_restarts(
+                row.subject
+            )  # what was started before that is none of what is started after it
             self._try(row.subject, row, story.evidence)
 
     def _want(self, row: Event) -> None:

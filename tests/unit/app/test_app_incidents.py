@@ -328,6 +328,16 @@ def test_a_start_of_an_inactive_unit_that_fails_is_an_incident_from_its_request_
     assert all(one["ended"] for one in well)
 
 
+def test_a_start_at_the_end_of_a_stop_is_no_incident_though_one_before_the_stop_had_failed() -> None:
+    over = "web is to be started: the stop that ada requested is over"
+    start = RESTART.model_copy(update={"survival": True, "reason": over})
+    (one,) = told_of(
+        (0, DIED, "web"), WISH, (3, ACKED, "#2"), (4, DIED, "web"), (5, STOP, "web", PERSON),
+        (6, start, start.key), (7, ACKED, "#6"), (8, UP, "web"),
+    )  # fmt: skip
+    assert (one["times"], one["ended_by"]) == (2, "ada wanted it down")
+
+
 def test_what_healed_by_itself_or_by_a_person_was_not_helped() -> None:
     died = (0, DIED, "web")
     (one,) = told_of(died, WISH, (3, FAILED, "#2"), (4, UP, "web"))
