@@ -58,6 +58,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> CliHome:
     made.upulse("guidance", "add", str(project))
     (project / ".pulse" / "guidance.md").write_text("smaller")
     made.upulse("project", "add", "app")
+    made.upulse("task", "add", "app", "Look")
     return made
 
 
