@@ -24,6 +24,7 @@ from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.settings_doubts import doubts_of
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.sqlite.events import new_id
+from pulse_adapters.workers import process_memory
 from pulse_adapters.workers.proc import (
     TICKS_PER_SECOND,
     command_line,
@@ -243,10 +244,21 @@ async def test_a_pid_file_names_its_process(
     assert (sight.found, "not believed" in sight.detail) == ((), True)
 
 
+@pytest.fixture
+def patience(spawner: Spawner, monkeypatch: pytest.MonkeyPatch) -> float:
+    """Seconds for which who reads of a process, or asks a file system, is waited for: on a busy machine a thread or a child
+    may not have its turn for longer than a daemon waits, which then says that it could not look."""
+    for name in ("MOST_S", "SLOW_S"):
+        monkeypatch.setattr(process_memory, name, 60.0)
+    spawner._files.patience_s = 60.0
+    return 60.0
+
+
 async def test_who_was_adopted_is_told_and_none_that_works_elsewhere_is(
-    spawner: Spawner, log: Path, tmp_path: Path
+    spawner: Spawner, log: Path, tmp_path: Path, patience: float
 ) -> None:
     word, table = f"w{uuid.uuid4().hex}", LinuxProcessTable(spawner, tmp_path)
+    table._files.patience_s = patience
     there, marks = tmp_path / "there", {"PULSE_EFFECT": "e", "PULSE_PROCESS": f"it@{tmp_path}"}
     there.mkdir()
     it = await spawner.start(sleeper(word), output=log, cwd=str(there))
@@ -261,7 +273,7 @@ async def test_who_was_adopted_is_told_and_none_that_works_elsewhere_is(
     os.kill(it.pid, 9)
     await until(lambda: read_stat(it.pid) is None)
     own = await spawner.start(sleeper(word), output=log, env=marks)
-    await until(lambda: word in command_line(own.pid))
+    await until(lambda: word in command_line(own.pid) and has_marker(own.pid, "e"))
     sight = await seen(table, process)
     assert (sight.found, sight.detail) == ((own,), f"process {own.pid} matches")
     assert await table.others([process], {"it": own}) == {}
@@ -517,6 +529,7 @@ async def test_a_helper_is_not_taken_for_its_dead_main_process_by_the_next_daemo
     assert await found(begun, it) == await found(begun) == ()
 
 
+@pytest.mark.usefixtures("patience")
 async def test_a_start_that_no_disk_took_is_known_by_its_marks_if_they_are_newer_than_the_last_that_it_took(
     spawner: Spawner, log: Path, tmp_path: Path
 ) -> None:
