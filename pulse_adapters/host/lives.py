@@ -11,6 +11,7 @@ import os
 import signal
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from functools import cache
 from itertools import filterfalse
 from pathlib import Path
 
@@ -188,6 +189,7 @@ class Lives:
         mains, renames = self._mains(), dict[str, str]()
         begun = lives.keys() | mains.keys()
 
+        @cache  # every old name is asked for with every new one: of sixty each that is thousands of looks at /proc
         def lives_on(name: str) -> bool:
             life = lives.get(name)
             return any(one and is_alive(one) for one in (mains.get(name), life and life.found))

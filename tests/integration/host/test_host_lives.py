@@ -1154,3 +1154,25 @@ async def test_a_look_at_many_that_are_down_asks_for_all_lives_a_few_times_where
     seen = await LinuxProcessTable(spawner, tmp_path, known, lambda: process).look(process, {})
     assert not any(one.found for one in seen.values())
     assert len(asked) <= 10 * len(process)
+
+
+async def test_of_many_that_start_the_same_and_are_renamed_each_is_looked_at_once(
+    spawner: Spawner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = list[ProcessId]()
+
+    def noted(one: ProcessId) -> bool:
+        looks.append(one)
+        return is_alive(one)
+
+    some = [{"name": f"new{number}", "start": ["sleep", "1000"]} for number in range(60)]
+    guarded = Settings.model_validate({"process": some}).process
+    alike = start_sum(guarded[0])
+    known = {
+        f"{kind}{number}": Life(f"{kind}{number}", ProcessId(2**22 + number, number), alike)
+        for kind in ("old", "new")
+        for number in range(60)
+    }
+    monkeypatch.setattr(lives_module, "is_alive", noted)
+    assert Lives(spawner, tmp_path, lambda: known, guarded=lambda: guarded).last("new1") == known["new1"]
+    assert len(looks) <= len(known)
