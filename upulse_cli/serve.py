@@ -31,6 +31,7 @@ from pulse_adapters.host.allocator import keep_little_free
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.daemon_loop import daemon_loop
 from pulse_adapters.host.queued_handler import DescriptorHandler, QueuedHandler
+from pulse_adapters.ipc.daemon_process import demand_free
 from pulse_adapters.ipc.lock import PATIENCE, HomeLock, LockUnusable, own_pid
 from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.open_log import Opening
@@ -43,7 +44,7 @@ from pulse_adapters.workers.proc import refuse_foreign_numbers
 from pulse_adapters.workers.threads import Pool
 from pulse_core import __version__
 from pulse_core.actions import BUILT_IN
-from pulse_core.model.errors import NoHome, PulseError
+from pulse_core.model.errors import HomeBusy, NoHome, PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.home_status import left_running
 from pulse_core.model.kinds import CORE_KINDS, ErrorReported
@@ -267,10 +268,13 @@ def end_soon(code: int = 0) -> None:
 
 @contextmanager
 def taken(home: Home) -> Iterator[HomeLock]:
-    """The home's lock; on a full disk room is made for it first. A command that holds it for a moment is waited for."""
+    """The home's lock; on a full disk room is made for it first. A command that holds it is waited for."""
     lock = HomeLock(home.lock, __version__, wait=PATIENCE, may_be_read_only=True)
     with ExitStack() as stack:
         try:
+            stack.enter_context(lock)
+        except HomeBusy:
+            demand_free(home)
             stack.enter_context(lock)
         except LockUnusable as error:
             if not isinstance(error.__cause__, OSError) or error.__cause__.errno not in (

@@ -25,23 +25,33 @@ from pulse_core.model.errors import HomeBusy, NotAnswering, PulseError
 
 READY = 10.0
 """Seconds in which a daemon is ready, or is left to go on by itself."""
+LONGEST_COMMAND = 30.0
+"""Seconds that a start waits for a command that records something, which takes long on a slow disk or a busy machine."""
 
+MODULE = "upulse_cli.serve"
 _STEP = 0.02
 Argv = tuple[str, ...]
 
 
 def daemon_command(home: HomeLayout, *more: str) -> Argv:
     """The command that is the daemon. `-P`: files where it is started must not pass for Python's own."""
-    return (sys.executable, "-P", "-m", "upulse_cli.serve", "--home", str(home.path), *more)
+    return (sys.executable, "-P", "-m", MODULE, "--home", str(home.path), *more)
 
 
 def demand_free(home: HomeLayout) -> None:
-    """Raise HomeBusy if a daemon holds the home, or somebody else for long."""
-    until = time.monotonic() + PATIENCE
+    """Wait for who holds the home. Raises HomeBusy if that is a daemon, or a command that does not end."""
+    began = time.monotonic()
     while held := holder(home.lock):
-        if _answer(home) or time.monotonic() >= until:
+        patience = PATIENCE if _is_daemon(held.pid) else LONGEST_COMMAND
+        if _answer(home) or time.monotonic() - began >= patience:
             raise HomeBusy(str(home.path), held.pid)
         time.sleep(_STEP)
+
+
+def _is_daemon(pid: int) -> bool:
+    with suppress(OSError):
+        return not pid or MODULE.encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    return False
 
 
 @contextmanager

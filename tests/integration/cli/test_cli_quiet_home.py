@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from docs.json_types import EventJson
+from pulse_adapters.ipc import daemon_process
 from pulse_adapters.ipc.lock import HomeLock
 from pulse_core.app import append
 from tests.integration.cli.cli_home import CliHome, is_id, sleeper
@@ -217,7 +218,10 @@ def test_settings_that_do_not_load_hide_nothing_else(quiet: CliHome) -> None:
     assert "did you mean 'tick_ms'?" in " ".join(quiet.upulse("status").out.split())
 
 
-def test_a_home_that_is_held_by_somebody_silent_is_not_answering(quiet: CliHome) -> None:
+def test_a_home_that_is_held_by_somebody_silent_is_not_answering(
+    quiet: CliHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(daemon_process, "LONGEST_COMMAND", 0.1)
     with HomeLock(quiet.path / "run" / "lock", "0.1.0"):
         daemon = quiet.status()["daemon"]
         assert (daemon["state"], daemon["pid"]) == ("not-answering", os.getpid())

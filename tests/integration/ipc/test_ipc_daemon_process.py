@@ -15,10 +15,11 @@ import pytest
 from pulse_adapters.config.home import Home
 from pulse_adapters.ipc import daemon_process
 from pulse_adapters.ipc.daemon_process import DaemonProcess, demand_free
-from pulse_adapters.ipc.lock import HomeLock
+from pulse_adapters.ipc.lock import HomeLock, holder
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import HomeBusy
 from tests.processes import child_of_test
+from upulse_cli import serve
 
 
 @contextmanager
@@ -115,6 +116,34 @@ def test_a_command_that_holds_the_home_for_a_moment_is_waited_for_and_nobody_for
         timer.start()
         demand_free(home)
         timer.join(10)
-    monkeypatch.setattr(daemon_process, "PATIENCE", 0.05)
+    monkeypatch.setattr(daemon_process, "LONGEST_COMMAND", 0.05)
     with HomeLock(home.lock, "1"), pytest.raises(HomeBusy, match=str(os.getpid())):
         demand_free(home)
+
+
+def test_a_daemon_that_does_not_answer_is_not_waited_for_as_long_as_a_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path / "home")
+    home.create()
+    own_words = Path("/proc/self/cmdline").read_text().split("\0")
+    monkeypatch.setattr(daemon_process, "MODULE", own_words[0])
+    monkeypatch.setattr(daemon_process, "PATIENCE", 0.0)
+    with HomeLock(home.lock, "1"), pytest.raises(HomeBusy, match=str(os.getpid())):
+        demand_free(home)
+
+
+def test_a_start_waits_for_a_command_that_holds_its_home_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path / "home")
+    home.create()
+    for module in (daemon_process, serve):
+        monkeypatch.setattr(module, "PATIENCE", 0.0)
+    with ExitStack() as command:
+        command.enter_context(HomeLock(home.lock, "1"))
+        monkeypatch.setattr(
+            daemon_process, "_answer", lambda _: command.close()
+        )  # no daemon answers; it ends
+        with serve.taken(home):
+            assert holder(home.lock)
