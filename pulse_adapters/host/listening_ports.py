@@ -7,6 +7,7 @@ import socket
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from ipaddress import ip_address
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -102,7 +103,9 @@ async def accepts_connections(where: Sequence[ListeningAddress], timeout: float 
 
 
 def is_of_this_machine(where: ListeningAddress) -> bool:
-    """Whether this machine has the address; only its own ones can be bound."""
+    """Whether this machine has the address; of those that one machine alone has, only its own ones can be bound."""
+    if where.host == "255.255.255.255" or ip_address(where.host).is_multicast:
+        return False
     try:
         with socket.socket(where.family, socket.SOCK_DGRAM) as probe:
             try:

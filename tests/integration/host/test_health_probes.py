@@ -270,12 +270,13 @@ async def test_a_good_answer_is_one_of_the_status_and_body_asked_for(
     assert ok or "it answered 200" in answer.detail
 
 
+@pytest.mark.parametrize("address", ["203.0.113.7", "224.0.0.1", "255.255.255.255", "ff02::1"])
 async def test_a_name_that_leads_elsewhere_says_nothing_about_the_process(
-    prober: LocalHealthProber, spawner: Spawner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    prober: LocalHealthProber, tmp_path: Path, address: str
 ) -> None:
     fake = tmp_path / "bin" / "getent"
     fake.parent.mkdir()
-    fake.write_text("#!/bin/sh\necho 203.0.113.7 STREAM app.test\n")
+    fake.write_text(f"#!/bin/sh\necho {address} STREAM app.test\n")
     fake.chmod(0o755)
     lied_to = Spawner()
     lied_to._inherited = {**lied_to._inherited, "PATH": f"{fake.parent}:{os.environ['PATH']}"}
@@ -285,7 +286,7 @@ async def test_a_name_that_leads_elsewhere_says_nothing_about_the_process(
     finally:
         lied_to.close()
     assert answer.ok is None
-    assert "203.0.113.7, which is no address of this machine" in answer.detail
+    assert f"{address}, which is no address of this machine" in answer.detail
 
 
 WITHOUT_PORTS = """
