@@ -12,11 +12,12 @@ from tests.conftest import ROOT
 
 
 @contextmanager
-def small_disk(place: Path, size: str, is_demanded: bool = False) -> Iterator[Path]:
-    """The directory, which is made if it is not there; size: as mount has it, `16m`. Skips where nobody can mount, or in CI
+def small_disk(place: Path, size: str, is_demanded: bool = False, kind: str = "tmpfs") -> Iterator[Path]:
+    """The directory, which is made if it is not there; size: as mount has it, `16m`, which
+    ramfs passes over. Skips where nobody can mount, or in CI
     fails if it is demanded."""
     place.mkdir(exist_ok=True)
-    argv = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(place)]
+    argv = ["mount", "-t", kind, "-o", f"size={size}", kind, str(place)]
     if subprocess.run(argv, check=False, timeout=60).returncode:
         refuse = pytest.fail if is_demanded and os.environ.get("CI") else pytest.skip
         refuse(ROOT if os.geteuid() else "nothing can be mounted here")

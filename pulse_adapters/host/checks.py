@@ -16,6 +16,7 @@ import psutil
 
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.sandbox import landlock
+from pulse_adapters.workers.full_disk import free_room
 from pulse_adapters.workers.process_access import is_shown_less
 from pulse_adapters.workers.read_only import is_read_only
 from pulse_adapters.workers.source_locations import describe_error
@@ -144,8 +145,9 @@ class HostChecks:
     def disk(self) -> Iterator[Finding]:
         """Check that the disk has room for the log."""
         found = os.statvfs(self.home.path)
-        free = found.f_bavail * found.f_frsize
-        words = f"{format_size(free)} free for {self.home.path}"
+        free = free_room(found)
+        told = f"{format_size(free)} free" if found.f_blocks else "nobody can tell how much is free"
+        words = f"{told} for {self.home.path}"
         remedy = "make room; in the home: damaged/, logs/ and bundles/ may go, and upulse gc"
         yield Finding("disk", FAIL if free < FULL else WARN if free < NEARLY_FULL else OK, words,
                       remedy if free < NEARLY_FULL else "")  # fmt: skip

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from pulse_adapters.host.disks import is_local
 from pulse_adapters.host.outputs import ROTATE_AT, truncate_log
 from pulse_adapters.workers.database_files import files_of
+from pulse_adapters.workers.full_disk import free_room
 from pulse_core.app.gc import MINIMUM_AGE
 from pulse_core.daemon.disk_quota import Cut, ProcessOutput
 from pulse_core.home import HomeLayout
@@ -54,7 +55,7 @@ class HomeFiles:
         if not self.is_in_place() or self.home.reserve.exists():
             return
         file_system = os.statvfs(self.home.run)
-        if file_system.f_bavail * file_system.f_frsize >= 2 * self.reserve_size:
+        if free_room(file_system) >= 2 * self.reserve_size:
             self.make_reserve()
 
 

@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 from pulse_adapters.sqlite.backup.manifest import DEEPEST, NAME, TREES, FileFact
 from pulse_adapters.sqlite.synced_files import sync_directory
+from pulse_adapters.workers.full_disk import free_room
 from pulse_adapters.workers.plain_file import open_plain, replace_plain
 from pulse_adapters.workers.untrusted_paths import FOLDER, folder_led_to, open_folder
 from pulse_adapters.workers.users import expand_home
@@ -202,7 +203,7 @@ def checked_destination(text: str, home: Path) -> Path:
 def demand_room(place: Path, needed: int, files: int, what: str) -> None:
     """Raise PulseError if the file system of this directory has not enough room (bytes, files)."""
     found = os.statvfs(place)
-    free = found.f_bavail * found.f_frsize
+    free = free_room(found)
     if free < needed:
         raise PulseError(
             f"{what} may need {format_size(needed)}, and {place} has {format_size(free)}; make room there"

@@ -276,7 +276,7 @@ def test_what_is_wrong_is_said(repository: Path, tmp_path: Path) -> None:
 def test_of_a_full_disk_it_is_said_also_where_git_does_not_say_it(
     worktree: Worktree, monkeypatch: pytest.MonkeyPatch, blocks: int, inodes: int
 ) -> None:
-    full = SimpleNamespace(f_bavail=blocks, f_frsize=4096, f_files=9, f_favail=inodes)
+    full = SimpleNamespace(f_blocks=9_000, f_bavail=blocks, f_frsize=4096, f_files=9, f_favail=inodes)
     monkeypatch.setattr(os, "statvfs", lambda _: full)
     with pytest.raises(PulseError, match=r"No space left on device: .*not-there"):
         worktree._git("not-there")

@@ -26,6 +26,7 @@ from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.vitals_file import open_vitals
+from pulse_adapters.workers.full_disk import is_full
 from pulse_adapters.workers.untrusted_paths import remove_tree
 from pulse_core import __version__
 from pulse_core.model.errors import Damaged, HomeBusy, PulseError
@@ -34,6 +35,7 @@ from pulse_core.model.kinds import ErrorReported, SettingsLoaded
 from pulse_core.ports.readers import EventQuery
 from tests.integration.git.git_scene import ADA, git, template
 from tests.repositories import repository_of
+from tests.small_disk import small_disk
 
 
 class BackupScene:
@@ -97,6 +99,15 @@ def test_a_backup_says_how_many_rows_it_has(scene: BackupScene) -> None:
     scene.write("one", "two")
     made = scene.backups.make(scene.place("backup"), silent)
     assert (made.path, made.seq) == (scene.place("backup"), 2)
+
+
+def test_a_disk_that_does_not_tell_its_size_is_not_taken_for_a_full_one(
+    scene: BackupScene, tmp_path: Path
+) -> None:
+    scene.write("one")
+    with small_disk(tmp_path / "disk", "16m", kind="ramfs") as disk:
+        assert not is_full(disk)
+        assert scene.backups.make(str(disk / "backup"), silent).seq == 1
 
 
 def test_a_place_that_holds_a_backup_is_refused(scene: BackupScene) -> None:
