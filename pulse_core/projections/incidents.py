@@ -40,7 +40,7 @@ from pulse_core.projections.incident import (
     said,
 )
 
-VERSION = 40
+VERSION = 41
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -359,6 +359,8 @@ class IncidentFold:
         verb, data = REQUESTS[row.kind], decoded(row)
         why = data.get("why")
         self._want(row)
+        if verb == "stop":
+            self._forget_restarts(row.subject)  # whatever is started after it is started anew
         because, restart = f": {why}" if why else "", f"{RESTART_PROCESS}:{row.subject}"
         words = f"{row.actor} requested a {verb}{because}"
         for answered in self._newest():
@@ -380,9 +382,6 @@ class IncidentFold:
         if verb == "stop":
             story.end_hold(row.at)  # the row that says so follows the stop, and is no part of this
             story.end(row.moment, f"{row.actor} wanted it down")
-            self._forget_restarts(
-                row.subject
-            )  # what was started before that is none of what is started after it
             self._try(row.subject, row, story.evidence)
 
     def _want(self, row: Event) -> None:

@@ -336,6 +336,13 @@ def test_a_start_at_the_end_of_a_stop_is_no_incident_though_one_before_the_stop_
         (6, start, start.key), (7, ACKED, "#6"), (8, UP, "web"),
     )  # fmt: skip
     assert (one["times"], one["ended_by"]) == (2, "ada wanted it down")
+    late = (
+        (0, AGAIN, "web", PERSON), (1, RESTART, RESTART.key), (2, OWN, "web"), (3, ACKED, "#2"),
+        (5, STOP, "web", PERSON), (7, start, start.key), (8, ACKED, "#6"), (9, UP, "web"),
+    )  # fmt: skip
+    assert told_of(*late) == [], (
+        "what was restarted by request, and had not come up by the stop, did not fail"
+    )
 
 
 def test_what_healed_by_itself_or_by_a_person_was_not_helped() -> None:
