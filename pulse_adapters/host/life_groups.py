@@ -43,6 +43,8 @@ LOOKS = 10
 """Listings of the own group in a search, at most: where others fork there all the time, each has some that were not read."""
 PAUSE_S, MAX_PAUSE_S = 0.02, 0.08
 """Seconds between two searches: more and more while they find nobody, since each takes time from the loop."""
+REMEMBERED = 1_000
+"""Groups that were removed of which it is known that they were complete: many may die at once, and wait for their starts."""
 READY_S = 0.2
 """Seconds that the first start waits for the folder in which its group is made."""
 KILLED_S, PATIENCE_S = 0.1, 5.0
@@ -78,6 +80,8 @@ class LifeGroups:
         self.folders = frozenset(filter(None, [self._name]))
         self._groups: dict[str, ControlGroup] = {}
         self._complete: set[str] = set()
+        self._removed: dict[str, None] = {}
+        """Those that were complete, and were removed since nobody was left in them: the newest."""
         self._pending: set[str] = set()
         self._over: set[str] = set()
         self._thread, self._searches = Pool(1, "life groups"), Pool(1, "life searches")
@@ -221,7 +225,11 @@ class LifeGroups:
                 continue
             if one.remove():
                 self._groups.pop(effect, None)
-                self._complete.discard(effect)
+                if effect in self._complete:
+                    self._removed[effect] = None
+                    self._complete.discard(effect)
+        for effect in list(self._removed)[:-REMEMBERED]:
+            del self._removed[effect]
 
     def _gather(self, lives: Collection[Life]) -> tuple[list[Life], bool]:
         """Move who is outside of the groups of these; those that need no further search, and whether anybody was moved."""
@@ -283,8 +291,8 @@ class LifeGroups:
         return seen.here & outside, is_all and seen.doubtful <= inside
 
     def is_complete(self, effect: str) -> bool:
-        """Whether all of the life that this effect began is in its group."""
-        return effect in self._complete
+        """Whether all of the life that this effect began is in its group, or was, and nobody is left of it."""
+        return effect in self._complete or effect in self._removed
 
     def members(self, effect: str) -> tuple[ProcessId, ...]:
         """The live processes in the group of the life that this effect began."""

@@ -30,7 +30,7 @@ from pulse_adapters.host.process_identity import start_sum
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers import process_tree
-from pulse_adapters.workers.control_group import ControlGroup, NoControlGroups, home_groups
+from pulse_adapters.workers.control_group import LIFE, ControlGroup, NoControlGroups, home_groups
 from pulse_adapters.workers.proc import (
     ProcStat,
     children,
@@ -440,6 +440,29 @@ async def test_a_group_is_complete_soon_though_others_begin_and_end_beside_it_al
         for one in churn:
             one.kill()
             one.wait(timeout=60)
+
+
+@pytest.mark.parametrize("groups", ["with control groups"], indirect=True)
+async def test_of_a_life_whose_empty_group_was_removed_it_is_known_that_nobody_is_left(
+    spawner: Spawner,
+    table: LinuxProcessTable,
+    tmp_path: Path,
+    groups: LifeGroups,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The start of another one removes it, perhaps before its own: it would search all processes for who is left."""
+    it, other = (Scene(spawner, table, tmp_path, "exec env -i S", 1, groups=groups) for _ in range(2))
+    await it.begin()
+    life = it.lives.last("it")
+    assert life
+    await until(partial(groups.is_complete, life.effect))
+    path = home_groups(tmp_path).child(LIFE + life.effect).path
+    await it.kill(it.main)
+    await other.begin()
+    await until(lambda: not os.path.exists(path))
+    monkeypatch.setattr(it.lives._marked, "finds", lambda *_: pytest.fail("it was searched for"))
+    assert await it.lives.end("it", it.main) == ()
+    await other.stop()
 
 
 async def test_a_life_whose_main_process_stands_for_another_one_is_let_be(
