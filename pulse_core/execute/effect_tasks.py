@@ -10,7 +10,7 @@ from typing import Any
 
 from pulse_core.actions import parsed_params
 from pulse_core.composition import declaration_of
-from pulse_core.execute.limits import BURST, BYTES_A_SECOND, NO_ROOM, SMALL
+from pulse_core.execute.limits import BURST, BYTES_A_SECOND, NO_ROOM, SMALL, small_part
 from pulse_core.execute.outcomes import OutcomeRecorder
 from pulse_core.execute.slots import holder
 from pulse_core.model.backoff import Backoff
@@ -294,12 +294,12 @@ class EffectTasks:
         return EffectExecuting(attempt=effect.attempt + 1) if is_open else None
 
     def _bounded(self, outcome: Payload) -> Payload:
-        """The outcome without its result, if that is large, and rules' effects have taken what they may of the log."""
+        """The outcome with what is small of its result, if rules' effects have taken what they may of the log."""
         if not isinstance(outcome, EffectAcked | EffectFailed | EffectAttemptFailed) or not outcome.result:
             return outcome
-        if self._spend(size := len(encode(outcome))):
+        if self._spend(len(encode(outcome))):
             return outcome
-        return outcome.model_copy(update={"result": {"left_out": f"{size:,} bytes, not kept: {NO_ROOM}"}})
+        return outcome.model_copy(update={"result": small_part(outcome.result)})
 
     def _spend(self, size: int) -> bool:
         """Take so many bytes of what rules' effects may record; whether there is room for them, or they are few."""

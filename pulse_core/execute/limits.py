@@ -1,9 +1,11 @@
 """What bounds the effects of authors' rules: how many are open, refused and tried again, and what is recorded of them."""
 
+import json
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from pulse_core.model.errors import Refused
+from pulse_core.model.json_types import Json
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.projections.effects import OpenEffect, Source, source_of
 
@@ -15,7 +17,19 @@ BURST, BYTES_A_SECOND = 256 * 1024 * 1024, 8 * 1024
 """What rules' effects and their results may take of the log at once, and in the long run: 700 MB a day."""
 NO_ROOM = "what your rules' effects record takes more than 8 KiB a second for long; give a path instead of the content"
 SMALL = 1024
-"""Bytes of an effect or a result that is always recorded, as those of a notice: the budget of a minute bounds those."""
+"""Bytes of an effect or a result that are always recorded, as those of a notice: the budget of a minute bounds those."""
+
+
+def small_part(result: Mapping[str, Json]) -> dict[str, Json]:
+    """The smallest entries of a result, up to SMALL bytes: Pulse goes on from whom a notice has reached, and what a restart
+    has begun."""
+    kept, left, most = dict[str, Json](), 0, SMALL
+    for size, name in sorted((len(json.dumps({name: value})), name) for name, value in result.items()):
+        if (most := most - size) >= 0:
+            kept[name] = result[name]
+        else:
+            left += size
+    return {**kept, "left_out": f"{left:,} bytes, not kept: {NO_ROOM}"} if left else kept
 
 
 class OpenBound:

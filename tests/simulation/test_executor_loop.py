@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.memory.executors import MemoryExecutor, MemoryRestart
+from pulse_adapters.memory.executors import MemoryExecutor, MemoryRestart, at_once
 from pulse_core.execute import effect_tasks
 from pulse_core.execute.limits import MOST
 from pulse_core.model.errors import PulseError
@@ -23,7 +23,7 @@ from pulse_core.model.kinds import (
     Resumed,
 )
 from pulse_core.model.verdict import Verdict
-from pulse_core.ports.executor import Policy, Result, Safety, Unsure
+from pulse_core.ports.executor import PartlyDone, Policy, Result, Safety, Unsure
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules import Inner
 from tests.simulation.world import World, simulate
@@ -802,5 +802,32 @@ def test_what_effects_of_rules_record_is_bounded_in_the_long_run_and_what_surviv
         assert await done("small") == ""
         await asyncio.sleep(60)
         assert await done("later", size=30_000) == ""
+
+    simulate(story, {**NOTHING, "budget": {"actions_per_minute": 0}})
+
+
+def test_of_a_result_without_room_what_pulse_goes_on_from_is_kept_and_what_is_large_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whom a notice has reached is not told again, and what a restart has begun is known by the next daemon."""
+    monkeypatch.setattr(effect_tasks, "BURST", 0)
+
+    async def story(world: World) -> None:
+        async def partly(_event: Event) -> None:
+            raise PartlyDone("not all: " + "no answer; " * 200, {"sent_to": ["ada"]})
+
+        note = with_note(world, partly, retries=1)
+        daemon = await world.start()
+        wish = Effect(action="note", key="large", rule="mine", tick=1)
+        await daemon.executor.submit([wish], daemon.gate)
+        await asyncio.sleep(60)
+        assert told(world, "effect-failed")["result"] == {"sent_to": ["ada"]}
+        result = {"leftovers": [*range(9_000)], "pid": 7, "started": 70}
+        note.deed = at_once
+        world.executors["note"].outcome = lambda _effect: asyncio.sleep(0, result)
+        await daemon.executor.submit([wish], daemon.gate)
+        await asyncio.sleep(1)
+        acked = told(world, "effect-acked")["result"]
+        assert (acked.pop("left_out").split()[:2], acked) == (["52,905", "bytes,"], {"pid": 7, "started": 70})
 
     simulate(story, {**NOTHING, "budget": {"actions_per_minute": 0}})
