@@ -9,7 +9,7 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from pulse_adapters.rule_host.guarded_rule import Report
-from pulse_adapters.rule_host.time_budget import TimeBudget, TimeBudgetExceeded
+from pulse_adapters.rule_host.time_budget import TimeBudget
 from pulse_adapters.workers.source_locations import Places, describe_error, with_place
 from pulse_core.composition import FOLD
 from pulse_core.engine.plugin import Projection
@@ -118,7 +118,7 @@ class UserProjection:
             self.text, self.value = text, from_json(text)
         except BaseException as error:  # noqa: BLE001 - somebody else's code, which may raise what it likes
             self.broken = True
-            words = "took too long" if isinstance(error, TimeBudgetExceeded) else describe_error(error)
+            words = "took too long" if self._budget.has_stopped(error) else describe_error(error)
             self._budget.hold()
             self._tell(report, error, f"{words}; it stands still from here on")
         finally:
@@ -130,7 +130,9 @@ class UserProjection:
         for event in events:
             try:
                 value = step(value, event)
-            except Exception as error:  # noqa: BLE001 - as above
+            except Exception as error:
+                if self._budget.has_stopped(error):  # the event is none at which it fails at every replay
+                    raise
                 if not failed:
                     self._tell(report, error, f"{describe_error(error)}, at event {event.id} ({event.kind})")
                 failed = True

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from pulse_adapters.rule_host.time_budget import TimeBudget, TimeBudgetExceeded
+from pulse_adapters.rule_host.time_budget import TimeBudget
 from pulse_adapters.workers.framing import WorkerFault
 from pulse_adapters.workers.messages import parse
 from pulse_adapters.workers.source_locations import Places, describe_error, error_message, with_place
@@ -62,17 +62,17 @@ class GuardedRule:
         try:
             answer = _run(self._rule, prev, curr, _LimitedCall(inner))
             return self._checked(as_verdict(answer), inner, curr.tick)
-        except Exception as error:  # noqa: BLE001 - it is raised again, as something tame
-            # An Exception of the same name and message, without code of its author's that could fail later.
-            kind: Any = type(type(error).__name__, (Exception,), {})
-            alike: Exception = kind(error_message(error)[:MOST_NOTE])
-            self._tell(error, describe_error(error))
-            raise alike from None
-        except TimeBudgetExceeded as error:
-            if not self._budget.is_fair:
-                raise RuleEscaped("no time was left for it") from None
-            raise self._tell(error, "took too long, and was stopped") from None
-        except BaseException as error:  # noqa: BLE001 - likewise: a rule ends nothing but itself
+        except BaseException as error:  # noqa: BLE001 - a rule ends nothing but itself
+            if self._budget.has_stopped(error):
+                if not self._budget.is_fair:
+                    raise RuleEscaped("no time was left for it") from None
+                raise self._tell(error, "took too long, and was stopped") from None
+            if isinstance(error, Exception):
+                # An Exception of the same name and message, without code of its author's that could fail later.
+                kind: Any = type(type(error).__name__, (Exception,), {})
+                alike: Exception = kind(error_message(error)[:MOST_NOTE])
+                self._tell(error, describe_error(error))
+                raise alike from None
             words = f"raised {describe_error(error)}, which is no Exception and would end more than the rule"
             raise self._tell(error, f"{words}; return a verdict, or raise an Exception") from None
         finally:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from pydantic_core import to_json
 
 from pulse_adapters.rule_host.guarded_rule import Report
-from pulse_adapters.rule_host.time_budget import LOADING, TimeBudget, TimeBudgetExceeded
+from pulse_adapters.rule_host.time_budget import LOADING, TimeBudget
 from pulse_adapters.workers.source_locations import Places, describe_error, with_place
 from pulse_core.composition import OWN_NAMES
 from pulse_core.engine.plugin import Plugin, Projection
@@ -82,7 +82,7 @@ def _guarded(work: Callable[[], Any], budget: TimeBudget, places: Places, unit: 
     try:
         return work()
     except BaseException as error:  # noqa: BLE001 - somebody else's code, which may raise what it likes
-        words = "took too long to load" if isinstance(error, TimeBudgetExceeded) else describe_error(error)
+        words = "took too long to load" if budget.has_stopped(error) else describe_error(error)
         budget.hold()
         raise RulesNotLoadable(with_place(words, places.of_error(error))) from None
     finally:

@@ -45,7 +45,7 @@ class TimeBudget:
         self._status = os.get_inheritable  # the cheapest that fails where nothing is open
         self._until = self._last = self._fair = 0.0
         self._turn = NOBODY
-        self._is_held = False
+        self._is_held = self._is_stopped = False
 
     def begin(self, until: float) -> None:
         """Set the deadline (CLOCK_MONOTONIC), and the signal handler again, since a rule may have changed it."""
@@ -58,7 +58,7 @@ class TimeBudget:
     def enter_together(self, seconds: float) -> Turn:
         """Start several units that share this time; each marks itself as running."""
         outer, self._turn = self._turn, (0, self._now() + seconds, seconds)
-        self._is_held = False
+        self._is_held = self._is_stopped = False
         self._timer(signal.ITIMER_REAL, max(_LEAST, seconds), _AGAIN)
         return outer
 
@@ -71,6 +71,10 @@ class TimeBudget:
     def is_fair(self) -> bool:
         """Whether the running unit was given enough time; if not, others have used it up."""
         return self._turn[2] >= self._fair
+
+    def has_stopped(self, error: BaseException) -> bool:
+        """Whether the running unit raised this since it took too long: a library may make another exception of that."""
+        return self._is_stopped or isinstance(error, TimeBudgetExceeded)
 
     def enter(self, unit: int) -> Turn:
         """Start a unit, maybe inside another one, which is returned for `back`."""
@@ -106,7 +110,7 @@ class TimeBudget:
         due = min(max(due, now + (self._until - now) * SHARE), self._last)
         self.shared[:MARK] = (unit + 1).to_bytes(MARK, "little")
         self._turn = (unit, due, due - now)
-        self._is_held = False
+        self._is_held = self._is_stopped = False
         self._timer(signal.ITIMER_REAL, max(_LEAST, due - now), _AGAIN)
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
@@ -114,4 +118,5 @@ class TimeBudget:
         if self._turn[0] is None or self._is_held or frame is None:
             return
         if not frame.f_code.co_filename.startswith(OURS):
+            self._is_stopped = True
             raise TimeBudgetExceeded

@@ -150,8 +150,16 @@ PROJECTIONS = {{"mine": Projection(start=0, step=step)}}
 
 
 @pytest.mark.wall_clock
-async def test_a_step_that_takes_too_long_is_named_and_the_rules_go_on(tmp_path: Path) -> None:
-    await bad_step("while True: pass", "took too long; it stands still from here on", False, tmp_path, HASTY)
+@pytest.mark.parametrize(
+    "body",
+    [
+        "while True: pass",
+        "try:\n            while True: str(7)\n        except BaseException: raise ValueError from None",
+    ],
+    ids=["to its end", "in a library that makes another exception of its stop"],
+)
+async def test_a_step_that_takes_too_long_is_named_and_the_rules_go_on(tmp_path: Path, body: str) -> None:
+    await bad_step(body, "took too long; it stands still from here on", False, tmp_path, HASTY)
 
 
 @pytest.mark.wall_clock

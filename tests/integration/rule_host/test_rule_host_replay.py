@@ -97,9 +97,19 @@ async def test_a_replay_comes_to_what_live_folds_came_to(tmp_path: Path, odd: li
         assert await replayed(host, ticks(12)) == (outcomes, said)
 
 
+SPINS = {
+    "to its end": "    while True: pass  # here",
+    "in a library that makes another exception of its stop": """    try:
+        while True: str(7)  # here
+    except BaseException:
+        raise ValueError("String should match") from None""",
+}
+
+
 @pytest.mark.wall_clock
-async def test_a_rule_that_spins_is_named_and_the_others_go_on(tmp_path: Path) -> None:
-    spins = rule("if curr.tick == 4:\n    while True: pass  # here\nreturn await inner(prev, curr)", "spins")
+@pytest.mark.parametrize("how", SPINS)
+async def test_a_rule_that_spins_is_named_and_the_others_go_on(tmp_path: Path, how: str) -> None:
+    spins = rule(f"if curr.tick == 4:\n{SPINS[how]}\nreturn await inner(prev, curr)", "spins")
     async with host_supervisor(written(tmp_path, PASSING + spins)) as host:
         outcomes, said = await replayed(host, ticks(6, HASTY))
     assert said == [f"4 rule:spins took too long, and was stopped ({place_of(PASSING + spins)})"]
