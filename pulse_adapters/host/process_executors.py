@@ -209,7 +209,7 @@ class RestartProcess:
         if params.if_dead or params.instead_of:
             # The one that did not serve lives: only its probes know, which may have called it well since the wish.
             is_well = self._is_up(process.name) and self._known().get(process.name) == before
-            may_be_it = before in sight.found or (before is None and not sight.found)
+            may_be_it = before in sight.found or (before is None and not sight.found and sight.answering)
             if is_of_earlier and process.probe and may_be_it:  # this daemon may not have probed it yet
                 is_well = is_well or bool((await self._probe(process, before)).ok)
             is_deaf = process.probe is not None and before in sight.found and not is_well

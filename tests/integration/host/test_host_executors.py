@@ -31,7 +31,9 @@ from pulse_adapters.workers.proc import ProcStat, command_line, has_marker, is_a
 from pulse_core.actions import CommandParams, RestartParams, StopParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.ports.executor import NotYet, Result, Safety, Slot
+from pulse_core.ports.health import HealthAnswer
 from pulse_core.ports.host import ProcessId
+from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
 from tests.descriptors import no_descriptors
 from tests.engine_user import ROOT_ALONE
@@ -271,6 +273,24 @@ async def test_what_an_earlier_daemon_wished_to_restart_is_let_be_if_it_serves_b
     assert ("already" in result.data) is is_well
     assert not is_unit or ("restart it.service" in calls.read_text()) is not is_well
     assert deaf is None or is_alive(deaf) is is_well
+
+
+async def test_a_restart_that_an_earlier_daemon_wished_for_does_not_probe_what_is_down(
+    table: LinuxProcessTable, spawner: Spawner, tmp_path: Path
+) -> None:
+    """A probe of it may take minutes, and the start waits."""
+
+    async def nobody_may_ask(process: ProcessSettings, found: ProcessId | None) -> HealthAnswer:
+        raise AssertionError("what is down was probed")
+
+    chosen = settings(start=["sleep", "1000"], exec=["true"])
+    executor = RestartProcess(
+        lambda: chosen, table, dict, Lives(spawner, tmp_path), tmp_path / "logs", probe=nobody_may_ask
+    )
+    effect, event = wished("restart-process", process="it", if_dead=True)
+    earlier = event._replace(mono=event.mono - 60_000_000)
+    result = await executor.execute(effect, RestartParams.model_validate(effect.params), earlier)
+    assert is_alive(found_in(result))
 
 
 async def test_a_restart_that_waited_looks_again(
