@@ -58,11 +58,18 @@ def is_outdated(moment: Moment, check: CheckSettings, state: State, now: Moment)
     return done is not None and now.since(moment) >= now.since(done) - grace
 
 
+def is_overdue(age: int, check: CheckSettings) -> bool:
+    """Whether another look should be over when the newest one is this old (microseconds)."""
+    return age >= check.every + LATE
+
+
 def overdue_us(check: CheckSettings, curr: Snapshot) -> int:
-    """How long ago the newest sample was taken if its next look is overdue, as after a stop of the whole machine; else 0."""
+    """How long ago its newest look was if its next one is overdue, as after a stop of the whole machine; else 0."""
     newest = curr.window(KEY).last
-    age = curr.now.since(newest.moment) if newest else 0
-    return age if age >= check.every + LATE else 0
+    # The sample may be a new one, by another check's look.
+    before = int(newest.data.get(check.name, {}).get("overdue_us", 0)) if newest else 0
+    age = curr.now.since(newest.moment) + before if newest else 0
+    return age if is_overdue(age, check) else 0
 
 
 def newest_words(check: CheckSettings, curr: Snapshot) -> str:

@@ -14,6 +14,7 @@ from pulse_core.checks.conclusions import (
     excuse_for,
     is_bad,
     is_outdated,
+    is_overdue,
     last_mended,
     name_of,
 )
@@ -64,6 +65,7 @@ class CheckState:
     began: Moment | None = None
     coming: "asyncio.Task[CheckOutcome] | None" = None
     newest: CheckOutcome | None = None
+    seen: Moment | None = None
     bad: bool | None = None
     history: CheckHistory = field(default_factory=CheckHistory)
 
@@ -77,7 +79,8 @@ class Checks:
 
     A sample has for each check: ok, what was measured (latency_ms, exit, status, age_s, size_bytes, lines, value), detail
     unless it is well, history (bad looks in a row that count, when the first of them began, and since when it is over its
-    bound, and when that was last seen), proven (something may be done about it), excused (why it counts for nothing).
+    bound, and when that was last seen), proven (something may be done about it), excused (why it counts for nothing),
+    overdue_us (how long ago that look was, if the next one is overdue).
     """
 
     name = key = KEY
@@ -202,7 +205,7 @@ class Checks:
         excuse = excuse_for(check, state, now)
         if not excuse and is_outdated(one.began, check, state, now):
             excuse = "something was only just done about it"
-        one.newest, one.bad = found, is_bad(check, found, state.conditions)
+        one.newest, one.seen, one.bad = found, now, is_bad(check, found, state.conditions)
         look = Look(check, found, one.began, self._counted(one), state.conditions, now, excuse)
         drafts, one.history = conclude(look)
         return drafts
@@ -216,6 +219,8 @@ class Checks:
     def _data(self, one: CheckState) -> Mapping[str, Json]:
         found, history, context = one.newest, self._counted(one), self._context
         assert found is not None
+        assert one.seen is not None
+        age = context.clock.now().since(one.seen)
         excuse = excuse_for(one.check, context.state(), context.clock.now())
         is_proven = one.check.then != TELL and history.bad >= one.check.needed and not excuse
         return {
@@ -225,6 +230,7 @@ class Checks:
             **({"history": [history.bad, history.first, history.streak]} if history.first else {}),
             **({"proven": count(history.bad, "look")} if is_proven else {}),
             **({"excused": excuse} if excuse else {}),
+            **({"overdue_us": age} if is_overdue(age, one.check) else {}),
         }
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from pulse_adapters.memory.executors import MemoryExecutor
 from pulse_adapters.memory.logs import MemoryLogs
 from pulse_adapters.memory.network import MemoryProber
 from pulse_core.capability import WatcherContext
+from pulse_core.checks.conclusions import newest_words, overdue_us
 from pulse_core.checks.outcomes import FileStatus
+from pulse_core.checks.settings import CHECKS
 from pulse_core.checks.watcher import Checks
 from pulse_core.home import HomeLayout
 from pulse_core.model.kinds import ProcessStopRequested
@@ -134,6 +137,26 @@ def test_each_looks_at_its_own_pace_and_one_that_hangs_holds_up_no_other() -> No
 
     fast = {"name": "fast", "command": ["/bin/fast"], "every": "10s"}
     live(story, fast, {"name": "slow", "command": ["/bin/slow"], "every": "5m", "timeout": "4m"})
+
+
+def test_how_long_ago_a_check_was_seen_is_told_where_its_next_look_is_overdue_though_another_has_looked() -> (
+    None
+):
+    async def story(machine: Machine) -> None:
+        machine.commands.says["/bin/slow"] = BROKEN
+        await asyncio.sleep(MINUTE)
+        machine.commands.hanging.add("/bin/slow")
+        await asyncio.sleep(3 * MINUTE)
+        daemon = machine.world.daemon
+        assert daemon is not None
+        seen = daemon._last_whole_snapshot()
+        seen = replace(seen, now=machine.world.clock.now(), windows=daemon.watch.windows)
+        slow, fast = CHECKS.of(seen.settings)
+        assert newest_words(slow, seen).endswith(": it is broken, seen 3 min ago")
+        assert (overdue_us(fast, seen), "overdue_us" in machine.sample("fast")) == (0, False)
+
+    slow = {"name": "slow", "command": ["/bin/slow"], "every": "30s", "timeout": "4m"}
+    live(story, slow, {"name": "fast", "command": ["/bin/fast"], "every": "10s"})
 
 
 def test_checks_that_are_due_together_are_told_by_few_samples() -> None:
