@@ -14,7 +14,7 @@ import dns.rcode
 import dns.rdatatype
 import dns.resolver
 
-from pulse_adapters.network.probe_failure import ProbeFailed, seconds_text
+from pulse_adapters.network.probe_failure import ProbeFailed, library_words, seconds_text
 
 PORT = 53
 ADDRESSES = (dns.rdatatype.A, dns.rdatatype.AAAA)
@@ -107,7 +107,7 @@ async def _answer(
     except dns.query.BadResponse as error:
         raise ProbeFailed("broken", f"{server} answered something else than was asked") from error
     except dns.exception.DNSException as error:
-        raise ProbeFailed("broken", f"{server} answered what is no DNS: {error}") from error
+        raise ProbeFailed("broken", f"{server} answered what is no DNS: {library_words(error)}") from error
     except (OSError, EOFError) as error:
         raise ProbeFailed("unreachable", f"{server} cannot be asked: {error}") from error
     return answer

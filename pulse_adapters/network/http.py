@@ -15,7 +15,7 @@ from functools import lru_cache
 import certifi
 import httpx
 
-from pulse_adapters.network.probe_failure import ProbeFailed, causes, seconds_text
+from pulse_adapters.network.probe_failure import ProbeFailed, causes, library_words, seconds_text
 from pulse_core.model.pattern import SearchPattern
 from pulse_core.model.shortages import shortage
 from pulse_core.ports.prober import ProbeRequest
@@ -197,5 +197,5 @@ def probe_failure(error: BaseException) -> ProbeFailed:
     if isinstance(error, httpx.RemoteProtocolError) and "closed" in str(error):
         return ProbeFailed("closed", "it closed the connection in the middle of its answer")
     if isinstance(error, httpx.NetworkError):
-        return ProbeFailed("closed", f"the connection broke: {error or type(error).__name__}")
-    return ProbeFailed("broken", f"that is no HTTP: {error or type(error).__name__}")
+        return ProbeFailed("closed", f"the connection broke: {library_words(error)}")
+    return ProbeFailed("broken", f"that is no HTTP: {library_words(error)}")

@@ -12,8 +12,13 @@ class ProbeFailed(Exception):
     that answered with one."""
 
     def __init__(self, trouble: str, words: str, status: int | None = None) -> None:
-        self.trouble, self.words, self.status = trouble, BYTES.sub(r"\2", words), status
-        super().__init__(self.words)
+        super().__init__(words)
+        self.trouble, self.words, self.status = trouble, words, status
+
+
+def library_words(error: BaseException) -> str:
+    """What a library says of an error, with what the server sent as text."""
+    return BYTES.sub(r"\2", str(error)) or type(error).__name__
 
 
 def seconds_text(number: float) -> str:

@@ -80,6 +80,13 @@ async def test_what_was_sent_is_quoted_as_text(prober: ChildProber) -> None:
     async with page_server(says(b"ELEPHANT\r\n\r\n")) as port:
         answer = await fetched(prober, f"http://127.0.0.1:{port}/", 30)
     assert answer.detail == "that is no HTTP: illegal status line: 'ELEPHANT'"
+    page = b"HTTP/1.1 200 X\r\nContent-Length: 0\r\n\r\n"
+    async with page_server(says(page)) as port:
+        asked = ProbeRequest("http", f"http://127.0.0.1:{port}/", 30 * SECOND, body="plan b'.*'")
+        answer = await prober.ask(asked)
+    assert answer.detail == """it answered 200, and "plan b'.*'" is not in its body""", (
+        "no library wrote that"
+    )
 
 
 async def test_what_is_too_much_is_not_read_to_its_end(prober: ChildProber) -> None:
