@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import UserDict
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from random import Random
@@ -189,10 +189,16 @@ class EffectTasks:
     def __contains__(self, id_: str) -> bool:
         return id_ in self.running
 
-    def spend_room(self, data: str) -> None:
-        """Count the data of a new effect; raises Refused if it is a rule's, and there is no room for it in the log."""
-        if source_of(data) is Source.RULES and not self._spend(len(data)):
+    def demand_room(self, data: str) -> None:
+        """Raise Refused if this is the data of a rule's effect, and there is no room for it in the log."""
+        if source_of(data) is Source.RULES and not self._has_room(len(data)):
             raise Refused(NO_ROOM)
+
+    def spend_room(self, recorded: Sequence[Draft]) -> None:
+        """Count effects that were recorded: what is wished again while the log can't be written takes no room."""
+        for draft in recorded:
+            if source_of(draft.data) is Source.RULES and len(draft.data) > SMALL:
+                self._recorded.spend(len(draft.data))
 
     def attempt(self, effect: OpenEffect) -> Attempt:
         """The effect's next attempt (or the one under way); raises PulseError if no executor can."""
@@ -297,18 +303,15 @@ class EffectTasks:
         """The outcome with what is small of its result, if rules' effects have taken what they may of the log."""
         if not isinstance(outcome, EffectAcked | EffectFailed | EffectAttemptFailed) or not outcome.result:
             return outcome
-        if self._spend(len(encode(outcome))):
-            return outcome
-        return outcome.model_copy(update={"result": small_part(outcome.result)})
+        if not self._has_room(size := len(encode(outcome))):
+            return outcome.model_copy(update={"result": small_part(outcome.result)})
+        if size > SMALL:
+            self._recorded.spend(size)
+        return outcome
 
-    def _spend(self, size: int) -> bool:
-        """Take so many bytes of what rules' effects may record; whether there is room for them, or they are few."""
-        if size <= SMALL:
-            return True
-        if self._recorded.room(asyncio.get_running_loop().time()) < size:
-            return False
-        self._recorded.spend(size)
-        return True
+    def _has_room(self, size: int) -> bool:
+        """Whether rules' effects may record so many bytes, or they are few."""
+        return size <= SMALL or self._recorded.room(asyncio.get_running_loop().time()) >= size
 
     async def _settle(self, effect: OpenEffect, outcome: Payload) -> None:
         """Record the outcome, or hold it in memory: it must not be lost."""

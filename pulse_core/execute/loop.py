@@ -203,7 +203,7 @@ class ExecutorLoop:
                 text = encode_checked(effect) if effect.survival else encode(effect)
                 if not effect.survival and effect.key not in open_.keys:
                     room.add(text)
-                    self.workers.spend_room(text)
+                    self.workers.demand_room(text)
             except NotYet:
                 continue  # whoever wished for it decides anew at the tick of these news
             except PulseError as error:
@@ -221,6 +221,7 @@ class ExecutorLoop:
                 self._claim([one for wish in wishes for one in (*gate.replaced_by(wish), wish)])
             )
             await gate.record(claimed, self.journal.append_in_time)
+            self.workers.spend_room(wishes)
             self._begin(ids)
         except LogUnavailable:
             if self.current_state().effects.open.keys() >= set(ids):  # by now they are recorded all the same

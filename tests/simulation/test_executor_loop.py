@@ -831,3 +831,21 @@ def test_of_a_result_without_room_what_pulse_goes_on_from_is_kept_and_what_is_la
         assert (acked.pop("left_out").split()[:2], acked) == (["52,905", "bytes,"], {"pid": 7, "started": 70})
 
     simulate(story, {**NOTHING, "budget": {"actions_per_minute": 0}})
+
+
+def test_what_is_not_recorded_costs_nothing_of_what_rules_may_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the log can't be written, the same is wished again and again."""
+    monkeypatch.setattr(effect_tasks, "BURST", 9_000)
+
+    async def story(world: World) -> None:
+        with_note(world)
+        daemon = await world.start()
+
+        def large(key: str) -> Effect:
+            return Effect(action="note", key=key, rule="mine", tick=1, params={"text": "x" * 4_000})
+
+        assert await daemon.executor.submit([large("k"), large("k")], daemon.gate) == ["k"]
+        assert await daemon.executor.submit([large("l")], daemon.gate) == ["l"]
+        assert not await daemon.executor.submit([large("m")], daemon.gate), "what was recorded is counted"
+
+    simulate(story, {**NOTHING, "budget": {"actions_per_minute": 0}})
