@@ -1,6 +1,6 @@
 """How a home stands: by the word of its daemon, or by what the files say while that is silent."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -9,6 +9,7 @@ from pulse_core.model.errors import NoHome, NotAnswering
 from pulse_core.model.home_status import DaemonStatus, GuardedProcessStatus, HomeStatus, LockHolder
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.text import count_kinds
+from pulse_core.ports.host import ProcessId
 
 LAST_TICKS = 1_000
 SHOWN = 8
@@ -41,23 +42,31 @@ def unwritten_words(home: HomeContext) -> str:
     return ""
 
 
-def status_at_stop(home: HomeContext, before: HomeStatus) -> HomeStatus:
+def status_at_stop(
+    home: HomeContext, before: HomeStatus, is_alive: Callable[[ProcessId], bool] = lambda one: True
+) -> HomeStatus:
     """The status with the processes as they stood when the daemon was stopped. before: what one had said until then.
 
-    Another one may have been stopped, as during a restart: what that knew is in the log alone.
+    What it was at work on it has ended or started since; or another one was stopped, as during a restart, and what that
+    knew is in the log alone. is_alive: whether a process lives, as far as this machine shows.
     """
     from pulse_core.app.compute_status import recorded_status  # settings and rules take long to import
     from pulse_core.app.state import current_state
 
     state = current_state(home)
     control, processes = state.control, state.processes
-    if control.stopped is None or control.pid == before["daemon"]["pid"]:
+    if control.stopped is None:
         return before
-    told = [recorded_status(name, state) for name in control.processes]
+    is_same = control.pid == before["daemon"]["pid"]
+    told = before["processes"] if is_same else [recorded_status(name, state) for name in control.processes]
     for one in told:
         history = processes[one["name"]]
-        one["state"], one["pid"] = ("up", history.pid) if history.up else ("down", None)
-    return {**before, "processes": told, "unguarded": []}
+        if is_same and (history.pid is None or history.started is None):
+            continue  # no process is known that stands for it, as for a unit
+        lives = history.pid is not None and is_alive(ProcessId(history.pid, history.started or 0))
+        is_up = lives and (is_same or history.up is not None)
+        one["state"], one["pid"] = ("up", history.pid) if is_up else ("down", None)
+    return {**before, "processes": told, "unguarded": before.get("unguarded", []) if is_same else []}
 
 
 def daemon_status(home: HomeContext) -> DaemonStatus:

@@ -13,6 +13,7 @@ from pulse_adapters.workers.users import user_name
 from pulse_core.app import append as append_module
 from pulse_core.app import effects, incidents
 from pulse_core.app.append import append
+from pulse_core.app.compute_status import recorded_status
 from pulse_core.app.context import LoadedSettings
 from pulse_core.app.engine.user_rules import UserRules
 from pulse_core.app.event_filter import EventFilter, events
@@ -187,7 +188,8 @@ def test_a_stop_during_a_restart_tells_what_the_newer_daemon_leaves_running(scen
     before = home_status(scene.home)
     before["daemon"]["pid"], before["unguarded"] = 5, [{"name": "gone", "pids": [9]}]
     scene.at(3, DaemonStopped(pid=5, reason="asked to stop"))
-    assert status_at_stop(scene.home, before) is before
+    told = left_running(status_at_stop(scene.home, before))
+    assert told == "Left running, unguarded: gone (not in the settings any more: 9)."
     scene.at(4, DaemonStarted(pid=6, version="1"))
     scene.at(5, ProcessDied(pid=7, evidence="ended", healthy=True), "gateway")
     scene.at(6, ProcessUp(pid=17, started=2, evidence="there"), "gateway")
@@ -195,6 +197,20 @@ def test_a_stop_during_a_restart_tells_what_the_newer_daemon_leaves_running(scen
     scene.at(8, DaemonStopped(pid=6, reason="asked to stop"))
     told = left_running(status_at_stop(scene.home, before))
     assert told == "Left running, unguarded: gateway (process 17)."
+
+
+def test_a_stop_tells_of_what_lives_after_it_and_not_of_what_it_has_waited_for(scene: Scene) -> None:
+    scene.at(1, DaemonStarted(pid=5, version="1"))
+    scene.at(1, SettingsLoaded(digest="d", processes=("gateway", "web", "unit")))
+    for name, pid in (("gateway", 7), ("web", 8)):
+        scene.at(2, ProcessUp(pid=pid, started=1, evidence="there"), name)
+    before, state = home_status(scene.home), current_state(scene.home)
+    before["daemon"]["pid"] = 5
+    before["processes"] = [recorded_status(name, state) for name in ("gateway", "web", "unit")]
+    before["processes"][2]["state"] = "up"
+    scene.at(3, DaemonStopped(pid=5, reason="asked to stop"))
+    told = left_running(status_at_stop(scene.home, before, lambda one: one.pid == 8))
+    assert told == "Left running, unguarded: web (process 8), unit."
 
 
 def test_an_append_goes_through_the_daemon_if_one_answers(scene: Scene) -> None:
