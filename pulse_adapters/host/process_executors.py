@@ -137,8 +137,9 @@ async def nobody_probes(process: ProcessSettings, found: ProcessId | None) -> He
 class RestartProcess:
     """Ends the rest of a process and starts it again; does nothing if another one is up by now, or it is well again.
 
-    is_up: whether the newest that is recorded of it says so; probe: asks it whether it serves. The watchdog retries, with a
-    budget; so this doesn't, but while the machine is short of something.
+    is_up: whether the newest that is recorded of it says so; probe: asks it whether it serves; stopped_by: who wants it down
+    by now, empty if nobody does. The watchdog retries, with a budget; so this doesn't, but while the machine is short of
+    something.
     """
 
     action, params = RESTART_PROCESS.name, RestartParams
@@ -152,9 +153,10 @@ class RestartProcess:
         outputs: Path,
         is_up: Callable[[str], bool] = lambda name: False,
         probe: Probe = nobody_probes,
+        stopped_by: Callable[[str], str] = lambda name: "",
     ) -> None:
         self._settings, self._table, self._known = settings, table, known
-        self._is_up, self._probe = is_up, probe
+        self._is_up, self._probe, self._stopped_by = is_up, probe, stopped_by
         self._lives, self._spawner, self._outputs = lives, lives.spawner, outputs
         self._systemctl, self._files = Systemctl(self._spawner), FileThreads()
         self._boot, self._began = boot_id(), boot_us()
@@ -262,6 +264,8 @@ class RestartProcess:
         ended: tuple[ProcessId, ...] = ()
         if left:
             await self._lives.stop(process, left)
+            if who := self._stopped_by(process.name):  # to end the old one took time
+                raise PulseError(f"not started: {who} has requested a stop meanwhile")
         elif process.kill == "tree":
             ended = await self._lives.end(process.name, self._known().get(process.name), died)
         async with self._lives.birthplace(process.name, event.id) as birthplace:

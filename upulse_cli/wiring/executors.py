@@ -34,7 +34,7 @@ from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.ports.executor import Executor
 from pulse_core.ports.host import Life, ProcessId
 from pulse_core.ports.watcher import Watcher
-from pulse_core.projections.processes import ProcessHistory
+from pulse_core.projections.processes import SYSTEMD, ProcessHistory
 from pulse_core.projections.state import State
 from pulse_core.settings.settings import Settings
 
@@ -178,6 +178,10 @@ def machine_executors(
     def is_up(name: str) -> bool:
         return view().processes[name].up is not None
 
+    def stopped_by(name: str) -> str:
+        stop = view().processes[name].stop
+        return stop.by if stop and stop.by != SYSTEMD and stop.holds(SystemClock().now()) else ""
+
     def knows(effect: str) -> bool:
         return effect in view().restarts_begun or any(life.effect == effect for life in lives().values())
 
@@ -190,7 +194,7 @@ def machine_executors(
     table = LinuxProcessTable(spawner, home.path, last, guarded, home.outputs)
     consumers = MemoryConsumers(current_settings, known, lambda: spawner.running)
     made: Sequence[Executor] = (
-        RestartProcess(current_settings, table, known, last, home.outputs, is_up, probe),
+        RestartProcess(current_settings, table, known, last, home.outputs, is_up, probe, stopped_by),
         StopProcess(current_settings, table, known, last),
         RunCommand(current_settings, spawner),
         CleanPaths(current_settings, home.outputs / "cleaned.jsonl", home.path),

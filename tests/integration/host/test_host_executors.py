@@ -242,6 +242,18 @@ async def test_a_deaf_one_that_is_called_well_before_its_restart_ends_it_is_let_
     assert not is_alive(new)
 
 
+async def test_whose_stop_is_requested_while_a_restart_ends_it_is_not_started(
+    table: LinuxProcessTable, known: Known, spawner: Spawner, log: Path, tmp_path: Path
+) -> None:
+    old = known["it"] = await spawner.start(["sleep", "1000"], output=log)
+    chosen, lives = settings(start=["sleep", "1000"]), Lives(spawner, tmp_path)
+    arguments = (lambda: chosen, table, lambda: known, lives, tmp_path / "logs")
+    executor = RestartProcess(*arguments, stopped_by=lambda name: "ada")
+    with pytest.raises(PulseError, match="not started: ada has requested a stop meanwhile"):
+        await restart(executor)
+    assert (is_alive(old), lives.last("it")) == (False, None)
+
+
 @pytest.mark.parametrize("is_well", [True, False], ids=["serves", "does not serve"])
 @pytest.mark.parametrize("is_unit", [False, True], ids=["its own", "a unit without a process"])
 async def test_what_an_earlier_daemon_wished_to_restart_is_let_be_if_it_serves_by_now(
