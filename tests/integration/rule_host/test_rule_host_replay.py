@@ -112,7 +112,10 @@ async def test_a_rule_that_spins_is_named_and_the_others_go_on(tmp_path: Path, h
     spins = rule(f"if curr.tick == 4:\n{SPINS[how]}\nreturn await inner(prev, curr)", "spins")
     async with host_supervisor(written(tmp_path, PASSING + spins)) as host:
         outcomes, said = await replayed(host, ticks(6, HASTY))
-    assert said == [f"4 rule:spins took too long, and was stopped ({place_of(PASSING + spins)})"]
+    words, _, place = said[0].rpartition(" (")
+    assert (len(said), words) == (1, "4 rule:spins took too long, and was stopped")
+    if how == "to its end":  # else it may be stopped once more where it makes the other exception
+        assert f"({place}" == f"({place_of(PASSING + spins)})"
     assert outcomes == {("passing", "passed"): 6, ("spins", "passed"): 5, ("spins", "error"): 1}
 
 
