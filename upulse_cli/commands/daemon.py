@@ -236,14 +236,13 @@ def answered_status(home: "HomeContext") -> "HomeStatus | None":
 
 def say_left_running(home: "HomeContext", before: "HomeStatus | None") -> None:
     """Say which guarded processes live after a stop. before: what a daemon had said until then."""
-    from pulse_adapters.workers.proc import is_alive
-    from pulse_core.app.status import status_at_stop
     from pulse_core.model.home_status import left_running
+    from upulse_cli.wiring.home import stopped_status
 
     if before is None:
         say("No daemon answered: which processes are left running is not known.")
     else:
-        say(left_running(status_at_stop(home, before, is_alive)))
+        say(left_running(stopped_status(home, before)))
 
 
 def say_gone(home: "HomeContext") -> None:

@@ -20,6 +20,7 @@ from upulse_cli.output import fold_progress, say
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pulse_core.model.home_status import HomeStatus
     from pulse_core.model.json_answers import HelperCostJson
     from pulse_core.ports.readers import EventReader, ObjectReader, VitalsReader
     from pulse_core.settings.settings import Settings
@@ -179,6 +180,14 @@ def doubts_now(layout: HomeLayout, settings: "Settings") -> Mapping[str, str]:
         if hasattr(module, "doubts"):
             found |= module.doubts(layout.path, settings, samples)
     return found
+
+
+def stopped_status(home: HomeContext, before: "HomeStatus") -> "HomeStatus":
+    """The status with the processes that live after a daemon was stopped. before: what it had said until then."""
+    from pulse_adapters.workers.proc import is_alive
+    from pulse_core.app.status import status_at_stop
+
+    return status_at_stop(home, before, is_alive)
 
 
 def unguarded_now(home: HomeContext, settings: "Settings") -> Iterator[str]:
