@@ -716,13 +716,15 @@ async def test_a_short_search_is_made_at_once_unless_many_are_new(monkeypatch: p
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can look as another user")
 def test_no_search_waits_for_a_process_of_another_user_whose_environment_it_is_never_shown() -> None:
     marked = MarkedProcesses()
-    with strangers({"PULSE_EFFECT": "one"}):
+    stranger = subprocess.Popen(["sleep", "1000"], env={**os.environ, "PULSE_EFFECT": "one"})
+    with child_of_test(stranger):
         os.seteuid(65_534)
         try:
             marked.search()
         finally:
             os.seteuid(0)
-    assert not marked.unsure
+        stranger.kill()
+    assert stranger.pid not in marked.unsure  # others may be just being executed
 
 
 async def test_no_search_waits_for_an_environment_that_is_empty() -> None:
