@@ -19,6 +19,7 @@ from pulse_adapters.ipc.lock import PATIENCE, LockUnusable, holder
 from pulse_adapters.ipc.umask import given_umask
 from pulse_adapters.workers.environment import inherited_environment
 from pulse_adapters.workers.plain_file import NotPlain, open_plain
+from pulse_adapters.workers.proc import command_line
 from pulse_adapters.workers.read_only import NO_NEW_FILE, why_no_new_file
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import HomeBusy, NotAnswering, PulseError
@@ -42,16 +43,11 @@ def demand_free(home: HomeLayout) -> None:
     """Wait for who holds the home. Raises HomeBusy if that is a daemon, or a command that does not end."""
     began = time.monotonic()
     while held := holder(home.lock):
-        patience = PATIENCE if _is_daemon(held.pid) else LONGEST_COMMAND
+        is_daemon = not held.pid or MODULE in command_line(held.pid)
+        patience = PATIENCE if is_daemon else LONGEST_COMMAND
         if _answer(home) or time.monotonic() - began >= patience:
             raise HomeBusy(str(home.path), held.pid)
         time.sleep(_STEP)
-
-
-def _is_daemon(pid: int) -> bool:
-    with suppress(OSError):
-        return not pid or MODULE.encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    return False
 
 
 @contextmanager

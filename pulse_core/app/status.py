@@ -43,12 +43,12 @@ def unwritten_words(home: HomeContext) -> str:
 
 
 def status_at_stop(
-    home: HomeContext, before: HomeStatus, is_alive: Callable[[ProcessId], bool] = lambda one: True
+    home: HomeContext, before: HomeStatus, is_alive: Callable[[ProcessId], bool]
 ) -> HomeStatus:
     """The status with the processes as they stood when the daemon was stopped. before: what one had said until then.
 
-    What it was at work on it has ended or started since; or another one was stopped, as during a restart, and what that
-    knew is in the log alone. is_alive: whether a process lives, as far as this machine shows.
+    It may have ended or started some since then; or another one was stopped, as during a restart, and what that knew is in
+    the log alone. is_alive: whether a process lives on this machine.
     """
     from pulse_core.app.compute_status import recorded_status  # settings and rules take long to import
     from pulse_core.app.state import current_state
@@ -61,11 +61,11 @@ def status_at_stop(
     told = before["processes"] if is_same else [recorded_status(name, state) for name in control.processes]
     for one in told:
         history = processes[one["name"]]
-        if is_same and (history.pid is None or history.started is None):
-            continue  # no process is known that stands for it, as for a unit
-        lives = history.pid is not None and is_alive(ProcessId(history.pid, history.started or 0))
-        is_up = lives and (is_same or history.up is not None)
-        one["state"], one["pid"] = ("up", history.pid) if is_up else ("down", None)
+        if history.pid is not None and history.started is not None:
+            is_up = is_alive(ProcessId(history.pid, history.started))
+            one["state"], one["pid"] = ("up", history.pid) if is_up else ("down", None)
+        elif not is_same:  # as a unit may be, of which no process is known
+            one["state"] = "up" if history.up else "down"
     return {**before, "processes": told, "unguarded": before.get("unguarded", []) if is_same else []}
 
 

@@ -172,9 +172,8 @@ def _condition(name: str, told: Event | None, curr: Snapshot, status: HomeStatus
         since = iso(told.at) if told else None
         measures, is_unwatched = curr.conditions.last.get(name, ()), told and why_unwatched(told)
         state, words = "no longer watched" if is_unwatched else "cleared", data.get("evidence", "")
-        if (
-            state == "cleared" and words
-        ):  # how old a file is, or that a program says so: it may be otherwise by now
+        # How old a file is, or that a program says so: it may be otherwise by now.
+        if state == "cleared" and words:
             words = f"seen then: {words}"
         return {**common, "state": state, "since": since, "why": words,
                 "measures": [_measure(measure) for measure in measures],

@@ -12,7 +12,6 @@ from pulse_core.actions import parsed_params
 from pulse_core.composition import declaration_of
 from pulse_core.execute.limits import BURST, BYTES_A_SECOND, NO_ROOM, SMALL, small_part
 from pulse_core.execute.outcomes import OutcomeRecorder
-from pulse_core.execute.slots import holder
 from pulse_core.model.backoff import Backoff
 from pulse_core.model.errors import NotStartable, PulseError, Refused, describe_error
 from pulse_core.model.event import Draft
@@ -315,14 +314,12 @@ class EffectTasks:
 
     async def _settle(self, effect: OpenEffect, outcome: Payload) -> None:
         """Record the outcome, or hold it in memory: it must not be lost."""
-        is_bounded = source_of(effect.event.data) is Source.RULES
+        source = source_of(effect.event.data)
         while True:
             try:
-                kept = self._bounded(outcome) if is_bounded else outcome
+                kept = self._bounded(outcome) if source is Source.RULES else outcome
                 draft = effect_draft(effect, kept, self.journal.new_id())
-                if (
-                    holder(effect.event.data).source is Source.SURVIVAL
-                ):  # it waits for no others, not even for a turn of the loop
+                if source is Source.SURVIVAL:  # it waits for no others, not even for a turn of the loop
                     await self.journal.append_or_hold(draft)
                 else:
                     await self.outcomes.record(draft)

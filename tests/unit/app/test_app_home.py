@@ -188,14 +188,14 @@ def test_a_stop_during_a_restart_tells_what_the_newer_daemon_leaves_running(scen
     before = home_status(scene.home)
     before["daemon"]["pid"], before["unguarded"] = 5, [{"name": "gone", "pids": [9]}]
     scene.at(3, DaemonStopped(pid=5, reason="asked to stop"))
-    told = left_running(status_at_stop(scene.home, before))
+    told = left_running(status_at_stop(scene.home, before, lambda one: True))
     assert told == "Left running, unguarded: gone (not in the settings any more: 9)."
     scene.at(4, DaemonStarted(pid=6, version="1"))
     scene.at(5, ProcessDied(pid=7, evidence="ended", healthy=True), "gateway")
     scene.at(6, ProcessUp(pid=17, started=2, evidence="there"), "gateway")
     scene.at(7, ProcessDied(pid=8, evidence="ended", healthy=True), "web")
     scene.at(8, DaemonStopped(pid=6, reason="asked to stop"))
-    told = left_running(status_at_stop(scene.home, before))
+    told = left_running(status_at_stop(scene.home, before, lambda one: one.pid == 17))
     assert told == "Left running, unguarded: gateway (process 17)."
 
 
