@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -129,6 +130,7 @@ def test_a_daemon_that_does_not_answer_is_not_waited_for_as_long_as_a_command(
     own_words = Path("/proc/self/cmdline").read_text().split("\0")
     monkeypatch.setattr(daemon_process, "MODULE", own_words[0])
     monkeypatch.setattr(daemon_process, "PATIENCE", 0.0)
+    monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("it was waited for"))
     with HomeLock(home.lock, "1"), pytest.raises(HomeBusy, match=str(os.getpid())):
         demand_free(home)
 
@@ -142,8 +144,7 @@ def test_a_start_waits_for_a_command_that_holds_its_home_for_long(
         monkeypatch.setattr(module, "PATIENCE", 0.0)
     with ExitStack() as command:
         command.enter_context(HomeLock(home.lock, "1"))
-        monkeypatch.setattr(
-            daemon_process, "_answer", lambda _: command.close()
-        )  # no daemon answers; it ends
+        # No daemon answers; it ends.
+        monkeypatch.setattr(daemon_process, "_answer", lambda _: command.close())
         with serve.taken(home):
             assert holder(home.lock)
