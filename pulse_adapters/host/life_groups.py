@@ -43,7 +43,7 @@ LOOKS = 10
 """Listings of the own group in a search, at most: where others fork there all the time, each has some that were not read."""
 PAUSE_S, MAX_PAUSE_S = 0.02, 0.08
 """Seconds between two searches: more and more while they find nobody, since each takes time from the loop."""
-REMEMBERED = 1_000
+MOST_REMOVED = 1_000
 """Groups that were removed of which it is known that they were complete: many may die at once, and wait for their starts."""
 READY_S = 0.2
 """Seconds that the first start waits for the folder in which its group is made."""
@@ -228,7 +228,7 @@ class LifeGroups:
                 if effect in self._complete:
                     self._removed[effect] = None
                     self._complete.discard(effect)
-        for effect in list(self._removed)[:-REMEMBERED]:
+        for effect in list(self._removed)[:-MOST_REMOVED]:
             del self._removed[effect]
 
     def _gather(self, lives: Collection[Life]) -> tuple[list[Life], bool]:

@@ -102,7 +102,7 @@ def is_launching(process: ProcessSettings, life: Life | None, sight: ProcessObse
     return age_s <= process.restart.grace / 2 / US_PER_SECOND
 
 
-def launching(seen: ProcessObservation, launcher: ProcessObservation) -> ProcessObservation:
+def launcher_observation(seen: ProcessObservation, launcher: ProcessObservation) -> ProcessObservation:
     """What was started, which nobody may start again, and nobody knows yet whether it is the server."""
     detail = f"{seen.detail}; {launcher.detail}, and has time to have it written"
     return launcher._replace(busy=True, detail=detail)

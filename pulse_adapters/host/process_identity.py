@@ -51,8 +51,8 @@ class Choice(NamedTuple):
         return sight._replace(found=self.found, detail=self.words, doubt=self.doubt, unlike=self.unlike)
 
 
-def has_no_way(process: ProcessSettings) -> bool:
-    """Whether the settings tell of no way to find it: it is what was started last."""
+def is_known_by_start_alone(process: ProcessSettings) -> bool:
+    """Whether the settings name nothing to find it by: it is what was started last."""
     return not (process.match or process.pid_file or process.systemd_unit or process.tcp)
 
 

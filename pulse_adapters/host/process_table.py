@@ -23,16 +23,16 @@ from pulse_adapters.host.life_evidence import is_led_by
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.marked_processes import HomeMarks, variable_in
 from pulse_adapters.host.outputs import end_of_life
-from pulse_adapters.host.pid_files import PidFiles, is_launching, launching
+from pulse_adapters.host.pid_files import PidFiles, is_launching, launcher_observation
 from pulse_adapters.host.process_deaths import ProcessDeaths
 from pulse_adapters.host.process_identity import (
     Choice,
     begun_otherwise,
     choose,
     hang_of_late,
-    has_no_way,
     held_words,
     is_as_begun,
+    is_known_by_start_alone,
     is_produced_by,
     not_of_user,
     sum_shown_by,
@@ -122,7 +122,7 @@ class LinuxProcessTable:
             elif process.pid_file and sight.found:
                 # So that it is known when it changes.
                 self._files.begin(process.pid_file, partial(self._pid_files.observe, process.pid_file))
-            elif not (sight.found or has_no_way(process) or self._has_just_died(process, known)):
+            elif not (sight.found or is_known_by_start_alone(process) or self._has_just_died(process, known)):
                 ahead.append(process)
         if ahead or not all(sight.found for sight in sights.values()):
             before = self._claims if self._looks > 1 else None
@@ -145,12 +145,12 @@ class LinuxProcessTable:
         for process in processes:
             if process.start and process.name in known and not sights[process.name].found:
                 await self._adopt_fork(process, known[process.name], sights)
-        for process in filter(has_no_way, processes):
+        for process in filter(is_known_by_start_alone, processes):
             name, is_first = process.name, process.name not in self._searched_once
             self._searched_once.add(name)
             if is_first and not sights[name].found:
                 await self._adopt_unrecorded(process, known.get(name), sights)
-        gone = (one for one in filter(has_no_way, processes) if not sights[one.name].found)
+        gone = (one for one in filter(is_known_by_start_alone, processes) if not sights[one.name].found)
         # Together: each waits for a while, and many starts may end at once, while others' deaths wait for this look.
         adoptions = (
             self._adopt_background(one, known[one.name], sights) for one in gone if one.name in known
@@ -320,7 +320,7 @@ class LinuxProcessTable:
         life = self._lives.last(process.name) if self._lives else None
         if not seen.found:
             if is_launching(process, life, sight):
-                return launching(seen, sight)
+                return launcher_observation(seen, sight)
             if await self._comes_up_in_background(process):
                 # A launcher that ended well is no death: who writes the file may do so a moment later.
                 detail = f"{seen.detail}; what its start left in the background has time to come up"
@@ -337,7 +337,7 @@ class LinuxProcessTable:
         elif process.start and seen.doubt:
             seen = ProcessObservation(seen.found, detail=f"process {seen.found[0].pid} of {path}")
         if not seen.found and is_launching(process, life, sight):
-            return launching(seen, sight)
+            return launcher_observation(seen, sight)
         return seen._replace(ended=sight.ended)
 
     async def _search_lines(
