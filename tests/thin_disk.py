@@ -1,7 +1,6 @@
 """A directory on an ext4 whose disk promises more than it has: what can't be written is lost after it was taken."""
 
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -27,12 +26,19 @@ class ThinDisk:
     def make_room(self) -> None:
         self._ballast.unlink()
 
+    def _at_one_moment(self) -> bytes:
+        """What is on the disk: the kernel may be writing it while it is read, so it is read until it stays the same."""
+        image, found = self._below / "image", b""
+        while found != (found := image.read_bytes()):
+            pass
+        return found
+
     @contextmanager
     def after_power_cut(self) -> Iterator[Path]:
         """The directory as it would be found if the power failed now."""
         copy, path = self._below.with_name("copy"), self._below.with_name("found")
         path.mkdir(exist_ok=True)
-        shutil.copy(self._below / "image", copy)
+        copy.write_bytes(self._at_one_moment())
         subprocess.run(["mount", "-o", "loop", copy, path], check=True, timeout=60)
         try:
             yield path
