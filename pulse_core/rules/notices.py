@@ -30,10 +30,10 @@ def told_while(
     room = max(0, MANY - len(told & standing.keys()))
     new = islice((of for of in standing if of not in told), room)
     ended = sorted(told - standing.keys())
-    news = {of: {"title": title(of), "text": standing[of], "over": False} for of in new}
+    news = {of: ({"title": title(of), "text": standing[of], "over": False}, standing[of]) for of in new}
     gone = curr.conditions.unwatched  # what nobody looks at any more, which is not known to be over
     for of in ended:
         head = "no longer watched" if f"{beginning}{of}" in gone else "resolved"
         text = gone.get(f"{beginning}{of}", over)
-        news[of] = {"title": f"{head}: {title(of)}", "text": text, "over": True}
-    return verdict.plus(*(NOTIFY.wish(f"{beginning}{of}", one, str(one["text"])) for of, one in news.items()))
+        news[of] = {"title": f"{head}: {title(of)}", "text": text, "over": True}, f"{head}: {text}"
+    return verdict.plus(*(NOTIFY.wish(f"{beginning}{of}", *one) for of, one in news.items()))

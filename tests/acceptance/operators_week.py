@@ -904,7 +904,7 @@ def told_twice(
     )
     return Truth(
         states,
-        f"condition {name}: {evidence}, resolved after T\n  notify 2 acked: {over}",
+        f"condition {name}: {evidence}, resolved after T\n  notify 2 acked: resolved: {over}",
         notices=((severity, name),) * 2,
         warnings=(f"condition-raised {name} {evidence}", f"{title}: {evidence}{more}"),
         why={name: f"condition {name}  cleared"},
@@ -1345,7 +1345,7 @@ TABLE: tuple[Breakage, ...] = (
             "  > config invalid\n"
             f"  restart-process 3 acked: victim is dead after 2 restarts: {UNBOOTED}; {RESTORED}\n"
             f"  restore-config acked: {NOT_BOOTED}\n"
-            "  notify 2 acked: it is up with a good one\n"
+            "  notify 2 acked: resolved: it is up with a good one\n"
             "  recovered",
             notices=(("warning", "openclaw:victim"),) * 2,
             warnings=(
@@ -1392,7 +1392,7 @@ TABLE: tuple[Breakage, ...] = (
         ),
         Truth(
             {},
-            f"condition check:queue: {UNASKED}, resolved after T\n  notify 2 acked: it is well",
+            f"condition check:queue: {UNASKED}, resolved after T\n  notify 2 acked: resolved: it is well",
             notices=(("warning", "check:queue"),) * 2,
             warnings=(
                 f"check queue fails: {UNASKED}; first seen T ago",
@@ -1408,7 +1408,7 @@ TABLE: tuple[Breakage, ...] = (
         Truth(
             UP,
             f"condition check:queue: {LETTERS}, resolved after T\n"
-            "  notify 2 acked: it is well\n"
+            "  notify 2 acked: resolved: it is well\n"
             "  restart-process acked: it is stuck\n"
             "  recovered\n"
             f"process victim: {BROKEN}, resolved after T\n"
@@ -1448,7 +1448,7 @@ TABLE: tuple[Breakage, ...] = (
         Truth(
             {},
             f"condition disk:DIR/disk: {FULL}, resolved after T\n"
-            "  notify 2 acked: It is over; it is 0.0% now.",
+            "  notify 2 acked: resolved: It is over; it is 0.0% now.",
             notices=(("warning", "resource:disk:DIR/disk"),) * 2,
             warnings=(
                 f"DIR/disk is nearly full: {FULL}. Pulse does nothing about it: [resources] has neither clean nor"
@@ -1466,7 +1466,7 @@ TABLE: tuple[Breakage, ...] = (
             {},
             f"condition disk:DIR/disk: {FULL}, resolved after T\n"
             f"  clean-paths acked (freed SIZE): {FULL}\n"
-            "  notify 2 acked: It is over; tried before: clean-paths (freed SIZE); it is 0.0% now.\n"
+            "  notify 2 acked: resolved: It is over; tried before: clean-paths (freed SIZE); it is 0.0% now.\n"
             "  recovered",
             notices=(("warning", "resource:disk:DIR/disk"),) * 2,
             warnings=(

@@ -66,9 +66,10 @@ def notify_over(
     told = curr.notices[topic_text(topic)]
     if told is None or told.over:
         return ()
-    title = f"no longer watched: {title}" if unwatched else f"resolved: {title}"
+    ended = "no longer watched" if unwatched else "resolved"
     how = {"over": True, "unwatched": True} if unwatched else {"over": True}
-    return (_notice(topic, title, unwatched or text, curr, keys, told.severity, "", **how),)
+    title, text = f"{ended}: {title}", unwatched or text
+    return (_notice(topic, title, text, curr, keys, told.severity, "", ended, **how),)
 
 
 def notify_once(
@@ -111,8 +112,10 @@ def _notice(
     keys: tuple[str, ...],
     severity: str,
     printed: str = "",
+    ended: str = "",
     **more: bool,
 ) -> Effect:
+    """ended: how what was told of has ended; else its reason reads like that of the notice that it had begun."""
     whole = f"{text}\n{printed}" if printed else text
     params = {
         "title": encodable(title)[:TITLE],
@@ -120,6 +123,7 @@ def _notice(
         "severity": severity,
         **more,
     }
+    reason = f"{ended}: {text}" if ended and text else ended or text
     return survival_effect(
-        NOTIFY, PREFIX + topic_text(topic), params, text, curr.samples(*keys) if keys else ()
+        NOTIFY, PREFIX + topic_text(topic), params, reason, curr.samples(*keys) if keys else ()
     )

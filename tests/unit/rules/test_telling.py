@@ -64,6 +64,17 @@ def test_a_reminder_comes_while_it_lasts() -> None:
         story.acked(KEY)
 
 
+def test_the_reason_says_whether_it_began_or_is_over() -> None:
+    story = full()
+    story.tick()
+    began = story.expect("notify", key=KEY)
+    story.acked(KEY)
+    story.after("1h").cleared("disk")
+    story.tick()
+    ended = story.expect("notify", key=KEY, text="50 % in use")
+    assert (began.reason, ended.reason) == ("95 % in use", "resolved: 50 % in use")
+
+
 def test_without_reminders_it_is_told_once() -> None:
     story = full(remind="0s")
     story.tick()
