@@ -13,7 +13,7 @@ from pulse_core.model.text import count, one_line, quoted
 from upulse_cli.time_args import ago, local
 from upulse_cli.views.effects import COLOURS
 from upulse_cli.views.events import said, with_subject
-from upulse_cli.views.incidents import LAST_RUN, began
+from upulse_cli.views.incidents import LAST_RUN
 from upulse_cli.views.status import since_words
 
 Told = Mapping[str, Any]
@@ -50,10 +50,14 @@ def _standing_lines(about: Told) -> Iterator[str]:
         yield f"held back by {held}"
     if incident := about.get("incident"):
         # It may have been well between the first time and the last one.
-        times = f"the first of {incident['times']} times at" if incident["times"] > 1 else "since"
+        is_again, after = incident["times"] > 1, incident["began_after"]
+        first, began = f"the first of {incident['times']} times", local(incident["began"])
+        since = f"{first} at {began}" if is_again else f"since {began}"
+        if after:  # that it is ongoing since a time of which two are told would say that it is over
+            since = f"{first if is_again else 'it began'} between {local(after)} and {began}"
         known = f" {LAST_RUN}" if about["state"] == "unknown" else ""
-        comma = "," if known or incident["times"] > 1 else ""
-        yield f"incident ongoing{known}{comma} {times} {began(incident)}; all of it: upulse incidents"
+        comma = "," if known or is_again or after else ""
+        yield f"incident ongoing{known}{comma} {since}; all of it: upulse incidents"
     if request := about.get("request"):
         yield f"last request: {_requested(request)}, at {local(request['at'])}"
     for one in about.get("conditions", ()):

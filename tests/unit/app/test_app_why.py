@@ -39,6 +39,7 @@ from pulse_core.ports.host import TreeUsage
 from pulse_core.settings.settings import Settings
 from pulse_core.silences.events import SilenceAdded
 from tests.unit.app.home_scene import START, Scene
+from upulse_cli.time_args import local
 from upulse_cli.views.why import tree
 
 KEY = "restart-process:web"
@@ -436,6 +437,24 @@ def test_a_silenced_process_says_the_silence_once_and_no_effect_of_an_earlier_de
     )
     assert incident.endswith("; all of it: upulse incidents")
     assert lines[-1] == "nothing was done about it yet"
+
+
+@pytest.mark.parametrize(
+    ("times", "words"), [(1, "it began between {} and {}"), (2, "the first of 2 times between {} and {}")]
+)
+def test_what_began_while_nobody_looked_is_not_said_to_be_ongoing_from_one_time_to_another(
+    scene: Scene, times: int, words: str
+) -> None:
+    scene.settings = GUARDED
+    scene.at(1, ProcessUp(pid=7, started=1, evidence="process 7 is alive"), "web")
+    unseen = ProcessDied(pid=7, evidence="it is gone", healthy=True, last_seen=START + 2_000_000)
+    scene.at(9, unseen, "web")
+    if times > 1:
+        scene.at(10, ProcessUp(pid=8, started=1, evidence="process 8 is alive"), "web")
+        scene.at(11, ProcessDied(pid=8, evidence="it is gone", healthy=True), "web")
+    between = words.format(*(local(iso(START + second * 1_000_000)) for second in (2, 9)))
+    (incident,) = (line for line in shown(scene, "web") if line.startswith("incident ongoing"))
+    assert incident.startswith(f"incident ongoing when a daemon last ran, {between}; all of it")
 
 
 def test_a_process_that_the_budget_holds_back_tells_no_effect_of_an_earlier_death(scene: Scene) -> None:
