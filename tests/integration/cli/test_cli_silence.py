@@ -44,6 +44,12 @@ def test_a_silence_is_added_and_listed_while_no_daemon_runs(quiet: CliHome) -> N
     assert "new disks" in table
 
 
+def test_a_pattern_may_be_given_as_an_argument(quiet: CliHome) -> None:
+    id_ = quiet.upulse("silence", "add", DEMO, "--for", "2h").out.strip()
+    (one,) = quiet.upulse("silence", "list", "--json").json["silences"]
+    assert (one["id"], one["match"]) == (id_, DEMO)
+
+
 def test_what_comes_again_is_listed_with_what_holds_now(quiet: CliHome) -> None:
     quiet.configure(sleeper("demo", 1), WINDOWS)
     always, mondays = quiet.upulse("silence", "list", "--json").json["recurring"]
@@ -78,6 +84,8 @@ def test_a_silence_is_removed_by_its_id_or_enough_of_it(quiet: CliHome, cut: sli
         (("--match", "a\nb", "--for", "1h"), "1 to 500 printable characters"),
         (("--match", "x" * 501, "--for", "1h"), "1 to 500 printable characters"),
         (("--match", DEMO), "Missing option '--for'"),
+        (("--for", "1h"), "as 'restart-process:gateway'"),
+        ((DEMO, "--match", DEMO, "--for", "1h"), "give one pattern"),
     ],
 )
 def test_what_cannot_be_a_silence_is_refused(quiet: CliHome, words: tuple[str, ...], why: str) -> None:

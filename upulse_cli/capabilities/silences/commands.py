@@ -51,15 +51,19 @@ def list_(as_json: AsJson = False, home: HomeDir = None) -> None:
 
 @silences.command()
 def add(
+    lasting: Annotated[str, typer.Option("--for", metavar="DURATION", help="How long, at most 30d.")],
+    pattern: Annotated[
+        str,
+        typer.Argument(
+            metavar="[PATTERN]",
+            help="Keys that are held back, as 'restart-process:*'; * and ? fit anything.",
+            show_default=False,
+        ),
+    ] = "",
     match: Annotated[
         str,
-        typer.Option(
-            "--match",
-            metavar="PATTERN",
-            help="Keys that are held back, as 'restart-process:*'; * and ? fit anything.",
-        ),
-    ],
-    lasting: Annotated[str, typer.Option("--for", metavar="DURATION", help="How long, at most 30d.")],
+        typer.Option("--match", metavar="PATTERN", help="The pattern, as an option.", show_default=False),
+    ] = "",
     why: Why = "",
     home: HomeDir = None,
 ) -> None:
@@ -77,6 +81,9 @@ def add(
     from upulse_cli.time_args import duration_arg
     from upulse_cli.views.events import short
 
+    if pattern and match:
+        raise typer.BadParameter("give one pattern, here or as PATTERN", param_hint="--match")
+    match = pattern or match
     where = open_home(home)
     expires = duration_arg(lasting, "--for")
     if expires <= 0:
