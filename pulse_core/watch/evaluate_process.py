@@ -32,7 +32,7 @@ class ProcessProbe(NamedTuple):
     carried out, and what is left of its last life ended; ended: those that Pulse itself had ended; killed: those of them
     that it killed, since they had not ended in time; resumed: an earlier daemon had begun a restart or stop of it that is
     not settled yet; holder: who else holds its port, in words; unwatched: if nobody had looked for long, since when (UTC
-    microseconds), else 0; unwatched_while: why not.
+    microseconds), else 0; unwatched_while: why not; limit: which condition it was last restarted for, in words.
     """
 
     process: ProcessSettings
@@ -52,6 +52,7 @@ class ProcessProbe(NamedTuple):
     unwatched_while: str = NO_DAEMON
     failing: int = 0
     killed: Collection[ProcessId] = ()
+    limit: str = ""
 
 
 class ProcessConclusion(NamedTuple):
@@ -247,12 +248,13 @@ def _whose_end(look: ProcessProbe, is_ended: bool, is_killed: bool) -> str:
     if not is_ended:
         return wanted
     why = f", as {wanted}" if wanted else " to restart it"
+    because = f"{look.limit}; " if look.limit and not wanted else ""
     if is_killed and look.sight.ended == KILLED:
         late = f"it had not ended {duration_text(process.stop_timeout)} after SIG{process.stop_signal}"
-        return f"Pulse ended it{why}, since {late}"
+        return f"{because}Pulse ended it{why}, since {late}"
     sent = (f"{BY_SIGNAL}{process.stop_signal}", f"{BY_SIGNAL}TERM")
     is_own = not look.sight.ended.startswith(BY_SIGNAL) or look.sight.ended.startswith(sent)
-    return f"Pulse {'ended' if is_own else 'was ending'} it{why}"
+    return f"{because}Pulse {'ended' if is_own else 'was ending'} it{why}"
 
 
 def _about(look: ProcessProbe, payload: Payload) -> Draft:

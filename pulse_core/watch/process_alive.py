@@ -7,13 +7,16 @@ from typing import TypeVar
 
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.json_types import Json
-from pulse_core.model.kinds import EffectAcked, ProcessDied, ProcessUp, SettingsLoaded
+from pulse_core.model.kinds import Effect, EffectAcked, ProcessDied, ProcessUp, SettingsLoaded
 from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.names import HELD_BACK, RESTART_PROCESS
 from pulse_core.model.text import was_held
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.health import HealthProber
 from pulse_core.ports.host import ProcessId, ProcessObservation, ProcessTable
+from pulse_core.projections.conditions import FOR
+from pulse_core.projections.effects import decode_plain_effect
 from pulse_core.projections.processes import ProcessHistory
 from pulse_core.projections.state import CurrentState
 from pulse_core.settings.processes import ProcessSettings
@@ -82,6 +85,8 @@ class ProcessAlive:
     _others: Mapping[tuple[str, ProcessId | None], str] = field(default_factory=dict, init=False)
     _compared: Moment | None = field(default=None, init=False)
     _search: asyncio.Future[Mapping[str, str]] | None = field(default=None, init=False)
+    _restarted_for: dict[str, str] = field(default_factory=dict, init=False)
+    """By process, the condition that its last restart was wished for, in words: by its death that may be settled."""
 
     def __post_init__(self) -> None:
         self._looks = ProcessLooks(self.table, self.timeout)
@@ -106,6 +111,8 @@ class ProcessAlive:
     def on_events(self, events: Sequence[Event]) -> None:
         """Probe at once after a restart, or when the death of the replaced process is recorded; a listener of the log."""
         kinds = {event.kind for event in events}
+        if Effect.kind in kinds:
+            self._note_restarts(events)
         if not kinds.isdisjoint(SEARCH_KINDS):
             self._needs_search = True
         if SettingsLoaded.kind in kinds:
@@ -115,6 +122,14 @@ class ProcessAlive:
                 if history.starting:
                     self._looks.add_started(name)
                     self.nudge.set()
+
+    def _note_restarts(self, events: Sequence[Event]) -> None:
+        for event in events:
+            wish = decode_plain_effect(event.data) if event.kind == Effect.kind else {}
+            if wish.get("action") == RESTART_PROCESS:
+                params = wish.get("params", {})
+                reason, _, _ = str(wish.get("reason", "")).partition(HELD_BACK)
+                self._restarted_for[str(params.get("process", ""))] = reason if params.get(FOR) else ""
 
     def should_wake(self, window: Window) -> bool:
         """Never: its conclusions are events, and those wake."""
@@ -193,7 +208,7 @@ class ProcessAlive:
             probe = ProcessProbe(
                 process, sights[name], history, streak, now, expires, proven, before, *more, killed
             )
-            conclusion = conclude(probe)
+            conclusion = conclude(probe._replace(limit=self._restarted_for.get(name, "")))
             drafts += conclusion.drafts
             streaks[name] = conclusion.streak
         self._streaks = {**self._others_of(look, self._streaks or {}), **streaks}

@@ -74,6 +74,10 @@ def test_a_tree_that_leaks_is_restarted_and_the_incident_ends(served: Served, tm
     wishes = [one for one in events(served, "effect") if one["action"] == "restart-process"]
     assert wishes[-1]["params"] == {"process": "agent", "for_condition": "usage:agent:memory"}
     assert wishes[-1]["reason"] == raised["evidence"]
+    died = [one for one in events(served, "process-died") if one["pid"] == first]
+    assert [one["evidence"].partition("; ")[2] for one in died] == [
+        f"{raised['evidence']}; Pulse ended it to restart it"
+    ]
     served.eventually(lambda: usage(served, "agent").get("processes") == 2, "its whole tree is measured")
     taken = usage(served, "agent")
     assert 1 << 20 < taken["memory"] < 100 << 20
