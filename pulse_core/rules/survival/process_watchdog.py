@@ -4,7 +4,7 @@ The status of a process is computed from the log alone, the same for the rule an
 live one that does not serve is told beside it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
@@ -351,7 +351,7 @@ def _dead_status(
         return ProcessStatus(ProcessState.STOPPED, why=why)
     if paused := curr.control.paused:
         dead_for = duration_text(curr.now.since(history.down or paused))
-        story = _describe_history(history, look)
+        story = _describe_history(history, look, restarts_for_usage(process, curr))
         why = f"{story}; down for {dead_for}, and Pulse is paused by {curr.control.by}"
         return ProcessStatus(ProcessState.WAITING, why=why, held_by=f"a pause of {curr.control.by}")
     if process.name in curr.state.processes.restarting.values():
@@ -375,7 +375,7 @@ def _dead_status(
         return ProcessStatus(
             ProcessState.DUE, why=f"to be started: the stop that {stopper} requested is over"
         )
-    return _backoff_status(process.restart, history, curr.now, look)
+    return _backoff_status(process, history, curr, look)
 
 
 def _ended_stop(history: ProcessHistory) -> str:
@@ -398,12 +398,13 @@ def _starting_status(process: ProcessSettings, started: Moment, curr: Snapshot) 
 
 
 def _backoff_status(
-    restart: RestartSettings, history: ProcessHistory, now: Moment, look: Mapping[str, Json]
+    process: ProcessSettings, history: ProcessHistory, curr: Snapshot, look: Mapping[str, Json]
 ) -> ProcessStatus:
+    restart, now = process.restart, curr.now
     charged = charged_restarts(restart, history)
     failed, spent_at = _failed_attempts(history), attempts_at_exhaustion(restart, charged)
-    spent = 0 if spent_at is None else len(charged)
-    story = _describe_history(history, look, spent)
+    spent = () if spent_at is None else charged
+    story = _describe_history(history, look, restarts_for_usage(process, curr), spent)
     if spent_at is not None:
         delay = restart.pauses_when_spent.after(len(charged) - spent_at + 1)
     else:
@@ -432,6 +433,17 @@ def charged_restarts(restart: RestartSettings, history: ProcessHistory) -> Seque
         return ()
     calm = [number for number, one in enumerate(history.recent) if one.lived_us >= restart.within]
     return [one.moment for one in history.recent[calm[-1] if calm else 0 :]]
+
+
+def restarts_for_usage(process: ProcessSettings, curr: Snapshot) -> frozenset[Moment]:
+    """The restarts that were wished since it took more than it may, as far as they are remembered."""
+    found, conditions = set[Moment](), curr.conditions
+    for name in process.usage_conditions:
+        standing = conditions[name]
+        measures = standing.measures if standing else ()
+        found.update(one.wished for one in measures if one.action == RESTART_PROCESS)
+        found.update(conditions.tried.get(name, ()))
+    return frozenset(found)
 
 
 def attempts_at_exhaustion(restart: RestartSettings, attempts: Sequence[Moment]) -> int | None:
@@ -470,16 +482,25 @@ def _seen_last(history: ProcessHistory, look: Mapping[str, Json]) -> str:
     return f"{what} was started, and was not seen to come up"
 
 
-def _describe_history(history: ProcessHistory, look: Mapping[str, Json], spent: int = 0) -> str:
-    """How it died, and after how many restarts; spent: those that have used up its budget, also if they made it healthy."""
+def _describe_history(
+    history: ProcessHistory,
+    look: Mapping[str, Json],
+    of_usage: Collection[Moment],
+    used: Sequence[Moment] = (),
+) -> str:
+    """How it died, and after how many restarts; of_usage: those of them that no death was the reason of; used: those that
+    have used up its budget, also if they made it healthy."""
     holder = look.get("holder", "")
     if history.intended and not history.attempts and not _has_run(history):
         return with_port_holder(history.evidence, holder)
     why = with_port_holder(history.error or _seen_last(history, look), holder)
     if history.stage < Stage.STARTED and history.attempts and not _has_run(history):
         return f"not started after {_tries(len(history.attempts))}: {why}"
-    charged = len(history.charged)
+    charged, spent = len(history.charged), len(used)
     after = count(charged or spent, "restart") if charged or spent else "its first start"
+    if taking := sum(one in of_usage for one in history.charged or used):
+        is_all = taking == (charged or spent)
+        after += f"{'' if is_all else f', {taking} of them'} for taking too much memory or CPU"
     if (charged or spent) > history.restarts:  # some of them have started nothing
         after = f"{_tries(len(history.attempts) or spent)} to start it"
     times = f"dead after {after}" if _failed_attempts(history) or spent else "dead"

@@ -82,7 +82,7 @@ def plan_restart(process: ProcessSettings, name: str, condition: Condition, curr
     if left <= 0:
         return RestartPlan(f"restarting {process.name}", restart=process, tell=bool(tried))
     why, by = (
-        ("its budget is spent", OWN_BUDGET)
+        (f"its budget is spent by {count(len(charged), 'restart')}", OWN_BUDGET)
         if spent_at is not None
         else ("it was restarted lately", BETWEEN_RESTARTS)
     )

@@ -147,7 +147,7 @@ def test_a_person_who_requests_a_restart_or_start_gives_a_fresh_budget(request_:
             restarted(story, pid)
         story.after("5m")
     story.tick()
-    story.expect_note("its budget is spent")
+    story.expect_note("its budget is spent by 2 restarts")
     story.event(request_, "agent", actor="root")
     if request_.kind == ProcessRestartRequested.kind:
         story.tick()
@@ -157,6 +157,30 @@ def test_a_person_who_requests_a_restart_or_start_gives_a_fresh_budget(request_:
         restarted(story, 30)
     story.after("6m").tick()
     assert story.expect("restart-process", key=KEY).params["for_condition"] == NAME
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+def test_a_death_after_restarts_for_its_memory_says_what_those_were_for(is_over: bool) -> None:
+    story = a_story(restart={"max": 2, "within": "10h", "backoff": "1s", "backoff_max": "10h"})
+    for pid in (8, 9):
+        story.tick()
+        story.expect("restart-process", key=KEY)
+        restarted(story, pid)
+        story.after("6m")
+    if is_over:
+        story.cleared(NAME)
+    story.event(ProcessDied(pid=9, evidence="process 9 was killed by SIGKILL", healthy=False), "agent")
+    status = evaluate_status(story.settings.process[0], story.snapshot)
+    assert (status.state, status.why) == (
+        ProcessState.FLAPPING,
+        "dead after 2 restarts for taking too much memory or CPU: process 9 was killed by SIGKILL",
+    )
+    died = Effect(action="restart-process", key=KEY, params={"process": "agent"}, tick=1, survival=True)
+    story.event(died, KEY)
+    restarted(story, 10)
+    story.event(ProcessDied(pid=10, evidence="process 10 was killed by SIGKILL", healthy=False), "agent")
+    why = evaluate_status(story.settings.process[0], story.snapshot).why
+    assert why.startswith("dead after 3 restarts, 2 of them for taking too much memory or CPU: ")
 
 
 def test_restarts_of_an_earlier_time_are_not_part_of_what_is_told_at_the_end() -> None:
