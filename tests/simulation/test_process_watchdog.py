@@ -184,6 +184,34 @@ def test_a_first_start_that_cannot_be_made_is_followed_by_patience() -> None:
     simulate(story, ONE)
 
 
+def test_what_never_ran_is_not_said_to_be_restarted() -> None:
+    async def story(world: World) -> None:
+        is_short = True
+
+        def told() -> tuple[str, str]:
+            assert world.daemon is not None
+            (one,) = world.daemon.report()["processes"]
+            return one["state"], one["why"]
+
+        async def deed(_event: Event) -> None:
+            await asyncio.sleep(5)
+            if is_short:
+                raise PulseError("cannot start 'gateway': no more processes") from BlockingIOError(EAGAIN, "")
+
+        world.executors["restart-process"].deed = deed
+        await world.start()
+        await asyncio.sleep(2)
+        assert told() == ("starting", "its start is under way")
+        await asyncio.sleep(3.5)
+        state, why = told()
+        assert (state, why.partition(":")[0]) == ("waiting", "its start is tried again soon")
+        is_short = False
+        await asyncio.sleep(30)
+        assert told()[0] == "up"
+
+    simulate(story, ONE)
+
+
 def test_what_the_machine_lacks_is_waited_for_and_charged_to_no_budget() -> None:
     async def story(world: World) -> None:
         is_short = True

@@ -334,10 +334,10 @@ def _progress(process: ProcessSettings, curr: Snapshot) -> str:
     return "waits for a slot" if effect and effect.phase is Phase.PENDING else "is under way"
 
 
-def _has_failed_often(process: ProcessSettings, curr: Snapshot) -> bool:
-    """Whether the restart under way was tried as often as its budget has restarts: the machine is short of something."""
+def _is_retrying(process: ProcessSettings, curr: Snapshot, least: int = 0) -> bool:
+    """Whether the restart under way has failed, at least so often, and is tried again: the machine is short of something."""
     effect = curr.effects.by_key(restart_key(process.name))
-    return effect is not None and effect.phase is Phase.RETRYING and effect.attempt >= process.restart.max
+    return effect is not None and effect.phase is Phase.RETRYING and effect.attempt >= least
 
 
 # A process that is dead and should run
@@ -355,8 +355,16 @@ def _dead_status(
         why = f"{story}; down for {dead_for}, and Pulse is paused by {curr.control.by}"
         return ProcessStatus(ProcessState.WAITING, why=why, held_by=f"a pause of {curr.control.by}")
     if process.name in curr.state.processes.restarting.values():
-        why, tell = f"its restart {_progress(process, curr)}", _has_failed_often(process, curr)
-        return ProcessStatus(ProcessState.RESTARTING, why=why, tell=tell)
+        what, progress, tell = (
+            "restart",
+            _progress(process, curr),
+            _is_retrying(process, curr, process.restart.max),
+        )
+        state = ProcessState.RESTARTING
+        if not _has_run(history):
+            what = "start"
+            state = ProcessState.WAITING if _is_retrying(process, curr) else ProcessState.STARTING
+        return ProcessStatus(state, why=f"its {what} {progress}", tell=tell)
     if history.starting and (starting := _starting_status(process, history.starting, curr)):
         return starting
     if missing := [name for name in process.depends_on if curr.process(name).up is None]:
