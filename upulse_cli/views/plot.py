@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from pulse_core.model.durations import duration_text
-from pulse_core.model.moment import iso
+from pulse_core.model.moment import TICK_US, iso
 from pulse_core.model.text import format_size
 from upulse_cli.time_args import local
 
@@ -38,6 +38,8 @@ def vital(name: str, value: float) -> str:
         return duration_text(value * 1_000_000)
     if last.endswith("_ms"):
         return duration_text(value * 1000)
+    if sense == "process-alive" and last == "started":  # clock ticks, as the kernel tells them
+        return f"{duration_text(value * TICK_US)} after boot"
     if name.endswith(".probe.failing"):
         return local(iso(round(value)))
     if last == "pid":

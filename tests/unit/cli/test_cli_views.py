@@ -287,6 +287,8 @@ def test_work_that_is_shed_is_not_overlooked() -> None:
         ("process-usage.web.cpu", 0.0034, "0.34%"),
         ("process-usage.web.cpu", 0.984, "98%"),
         ("process-usage.web.cpu", 0, "0%"),
+        ("process-alive.db.started", 18_000, "3 min after boot"),
+        ("process-alive.started.pid", 18_000, "18000"),
     ],
 )
 def test_a_sensed_number_has_the_unit_that_its_name_says(name: str, value: float, shown: str) -> None:
