@@ -3,16 +3,22 @@
 from pulse_core.testing import Story, given
 
 from engine import PROJECTIONS
-from rules.too_many_deaths import TOO_MANY, too_many_deaths
+from projections.deaths import TOO_MANY
+from rules.too_many_deaths import too_many_deaths
 
 
 def died(times: int, guarded: tuple[str, ...] = ("gateway", "worker")) -> Story:
     """A day on which the gateway died so often."""
     processes = [{"name": name, "start": [name]} for name in guarded]
     story = given(too_many_deaths, settings={"process": processes}, projections=PROJECTIONS)
+    die(story, times)
+    return story
+
+
+def die(story: Story, times: int) -> None:
+    """The gateway dies so often."""
     for _ in range(times):
         story.after("1m").happened("process-died", "gateway", pid=7, evidence="gone", healthy=True)
-    return story
 
 
 def test_a_few_deaths_are_nothing_to_tell() -> None:
@@ -28,7 +34,20 @@ def test_too_many_deaths_are_told_once() -> None:
     assert notice.params["title"] == "gateway went down 5 times on 2026-09-21 (UTC)"
     assert notice.params["title"] not in notice.params["text"]
     story.acked(notice.key)
-    assert not story.ticks(every="1m", times=3)
+    assert not story.ticks(every="1h", times=8), "nothing reminds of what was told"
+
+
+def test_more_deaths_are_told_once_there_are_twice_as_many() -> None:
+    story = died(TOO_MANY)
+    story.tick()
+    story.acked("notify:deaths:gateway")
+    die(story, TOO_MANY - 1)
+    story.tick()
+    story.expect_nothing()
+    die(story, 1)
+    story.tick()
+    notice = story.expect("notify", key="notify:deaths:gateway")
+    assert notice.params["title"] == "gateway went down 10 times on 2026-09-21 (UTC)"
 
 
 def test_who_is_not_guarded_any_more_is_not_told_of() -> None:
