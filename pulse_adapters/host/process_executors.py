@@ -21,7 +21,7 @@ from pulse_adapters.host.outputs import end_of_output
 from pulse_adapters.host.process_attributes import started_as
 from pulse_adapters.host.process_identity import is_produced_by, start_mark, start_sum
 from pulse_adapters.host.process_table import LinuxProcessTable
-from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.host.spawner import CommandTimedOut, Spawner
 from pulse_adapters.workers.boot_id import boot_id
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.proc import TICKS_PER_SECOND, is_alive, read_stat
@@ -31,7 +31,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND
-from pulse_core.ports.executor import Executor, NotYet, Policy, Result, Safety, Slot
+from pulse_core.ports.executor import Executor, GivenUp, NotYet, Policy, Result, Safety, Slot
 from pulse_core.ports.health import HealthAnswer
 from pulse_core.ports.host import Life, ProcessId, ProcessObservation, ProcessTable
 from pulse_core.settings.processes import ProcessSettings
@@ -288,13 +288,18 @@ class RestartProcess:
 
     async def _run(self, process: ProcessSettings, event: Event) -> Result:
         env = await environment_of(process, self._files, is_for_command=True)
-        outcome = await self._spawner.run(
-            process.command, cwd=process.cwd, env=env, timeout=55.0, marker=event.id,
-            log=self._log(process),
-        )  # fmt: skip
+        try:
+            outcome = await self._spawner.run(
+                process.command, cwd=process.cwd, env=env, timeout=55.0, marker=event.id,
+                log=self._log(process),
+            )  # fmt: skip
+        except CommandTimedOut as error:  # what it has begun may come up all the same
+            raise GivenUp(str(error), {"exit": None}) from error
         if outcome.exit != 0:
             words = end_of_output(outcome.output) or "it said nothing"
-            raise PulseError(f"{process.command[0]!r} ended with {outcome.exit}: {words}")
+            raise GivenUp(
+                f"{process.command[0]!r} ended with {outcome.exit}: {words}", {"exit": outcome.exit}
+            )
         return Result({"exit": 0, "took_ms": round(outcome.took * 1000), **_told(outcome.unlogged)})
 
     def _log(self, process: ProcessSettings) -> Path:

@@ -111,6 +111,7 @@ class Incident:
     requests_since: what they requested since it is over, which belongs to it if it comes again;
     worked: when something that Pulse did had last worked, with nothing done by a person since;
     excused: when its process was last restarted for it, or a command run; outlived: it was seen wrong after that, too;
+    left: what Pulse ran to restart its process may still have brought it up when nothing was expected of that any more;
     unseen: for how many microseconds no daemon ran before `since`, if nothing has shown yet that it was still wrong then;
     by_person: a person requested the start that comes next; state: in which a condition was raised last;
     requested: a person requested something since it was last well; guess: of these, the newest that may have been about
@@ -144,6 +145,7 @@ class Incident:
     worked: Moment | None = None
     excused: Moment | None = None
     outlived: bool = False
+    left: bool = False
     unseen: int = 0
     by_person: bool = False
     state: str = ""
@@ -184,7 +186,7 @@ class Incident:
         if self.over:
             self.since, self.requested = at, False
         if self.over or self.about == "process":
-            self.worked, self.by_person = None, False
+            self.worked, self.by_person, self.left = None, False, False
         self.times, self.over, self.faded = self.times + times, False, False
         self.last = max(self.last, at)  # what was counted is recorded later
         self.ended_by, self.unseen, self.state = "", 0, state
@@ -274,13 +276,13 @@ class Incident:
     def helped(self) -> bool | None:
         """Whether something that Pulse did worked before it was over; None while nothing was done but telling people.
 
-        And where nobody knows: of errors and lines that do not come again, and of a condition that may have become well
-        while no daemon ran.
+        And where nobody knows: of errors and lines that do not come again, of a condition that may have become well while no
+        daemon ran, and of a process that may have come up late by what Pulse had run.
         """
         if self.about in FADED_US or all(measure.action in TOLD for measure in self.measures.values()):
             return None
         if not self.over or self.ended_by or self.worked is None:
-            return False
+            return None if self.doubt else False
         if self.about != "condition":
             return True
         is_soon = self.last.since(self.worked) <= QUIET_US
@@ -288,7 +290,10 @@ class Incident:
 
     @property
     def doubt(self) -> str:
-        """Why nobody knows whether something that Pulse did helped a condition, in words; empty if that is known."""
+        """Why nobody knows whether something that Pulse did helped, in words; empty if that is known."""
+        if self.about == "process" and self.over and self.worked is None:
+            is_unknown = self.left and not (self.ended_by or self.requested)
+            return "since what Pulse ran to restart it may have brought it up late" if is_unknown else ""
         if self.about != "condition" or not self.over or self.worked is None:
             return ""
         if self.unseen:
@@ -301,6 +306,7 @@ class Incident:
         # So does what frees a disk, which is sensed while it is still at work.
         in_time = not self.over or action in (RESTART_PROCESS, CLEAN_PATHS, ARCHIVE_SESSIONS)
         has_worked = row.kind == "effect-acked" and action not in TOLD and not is_idle(row)
+        self.left = self.left or (action == RESTART_PROCESS and may_be_late(row))
         if has_worked and self.about == "condition" and action in EXCUSING:
             self.excused = row.moment
         if in_time and has_worked and not self.by_person:
@@ -402,6 +408,13 @@ def is_idle(row: Event) -> bool:
 def has_started(row: Event) -> bool:
     """Whether an effect was done and has begun a process of its own."""
     return row.kind == "effect-acked" and not is_idle(row) and "pid" in (decoded(row).get("result") or {})
+
+
+def may_be_late(row: Event) -> bool:
+    """Whether a restart that is settled may bring its process up later, and nobody would know that it did: of what a command
+    or a unit starts no process is known, and of what was interrupted nothing is."""
+    result = decoded(row).get("result") or {}
+    return row.kind == "effect-unknown" or (not is_idle(row) and ("exit" in result or "unit" in result))
 
 
 def cause_name(words: str) -> str:

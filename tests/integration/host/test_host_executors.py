@@ -30,7 +30,7 @@ from pulse_adapters.workers import process_tree
 from pulse_adapters.workers.proc import ProcStat, command_line, has_marker, is_alive, live_processes
 from pulse_core.actions import CommandParams, RestartParams, StopParams
 from pulse_core.model.errors import PulseError, Refused
-from pulse_core.ports.executor import NotYet, Result, Safety, Slot
+from pulse_core.ports.executor import GivenUp, NotYet, Result, Safety, Slot
 from pulse_core.ports.health import HealthAnswer
 from pulse_core.ports.host import ProcessId
 from pulse_core.settings.processes import ProcessSettings
@@ -347,8 +347,9 @@ async def test_a_restart_command_is_run_and_its_failure_told(
     assert verified is not None
     assert verified.data["pid"] == int(pid.read_text())
     assert is_alive(found_in(verified))
-    with pytest.raises(PulseError, match="'sh' ended with 3: no luck"):
+    with pytest.raises(GivenUp, match="'sh' ended with 3: no luck") as failed:
         await restart(restarter(settings(command=["sh", "-c", "echo no luck; exit 3"], pid_file="/x")))
+    assert failed.value.result == {"exit": 3}, "it was run, and may bring the process up all the same"
 
 
 async def test_a_unit_is_restarted_and_stopped_by_systemd(

@@ -28,6 +28,7 @@ from pulse_core.model.kinds import (
     EffectAttemptFailed,
     EffectCancelled,
     EffectFailed,
+    EffectUnknown,
     EngineDisabled,
     EngineLoaded,
     EngineRolledBack,
@@ -359,6 +360,27 @@ def test_what_healed_by_itself_or_by_a_person_was_not_helped() -> None:
     assert one["helped"]
 
 
+@pytest.mark.parametrize(
+    "ended",
+    [
+        EffectFailed(error="'sh' took longer than 55 s and was ended", result={"exit": None}),
+        EffectFailed(error="'sh' ended with 1: it failed", result={"exit": 1}),
+        EffectUnknown(why="interrupted, and nobody can tell whether it happened"),
+    ],
+)
+def test_a_command_that_failed_may_have_brought_its_process_up_all_the_same(ended: Payload) -> None:
+    died, up, over = (0, DIED, "web"), (9, UP, "web"), (10, ended, "#2")
+    for rows in ((died, WISH, (3, ended, "#2"), up), (died, WISH, up, over)):
+        (one,) = told_of(*rows)
+        assert (one["helped"], [*lines(one)][-1]) == (None, LATE)
+    asked = (4, AGAIN, "web", PERSON)
+    (one,) = told_of(died, WISH, (3, ended, "#2"), asked, up)
+    assert [*lines(one)][-1] == "recovered after a request"
+    again = ((4, DIED, "web"), (5, RESTART, RESTART.key), (6, FAILED, "#5"))
+    (one,) = told_of(died, WISH, (3, ended, "#2"), *again, up)
+    assert [*lines(one)][-1] == "recovered, not by what Pulse did", "what had come up has died since"
+
+
 def test_what_was_well_after_a_request_and_came_again_recovered_without_one() -> None:
     failed, later = ((0, DIED, "web"), WISH, (3, FAILED, "#2")), ((6, DIED, "web"), (7, UP, "web"))
     asked = (*failed, (4, AGAIN, "web", PERSON), (5, UP, "web"))
@@ -393,13 +415,16 @@ def test_what_is_well_once_other_settings_are_loaded_is_not_said_to_be_so_by_wha
     assert helped or list(lines(one))[-1].startswith("recovered after a request")
 
 
-def test_a_restart_of_which_nothing_is_known_and_after_which_another_one_was_held_back_did_not_help() -> None:
-    """Nothing would be due again: the process was known to be down still. Who came up late was started by Pulse."""
+LATE = "recovered; it is not known by what, since what Pulse ran to restart it may have brought it up late"
+
+
+def test_what_comes_up_once_another_restart_was_held_back_came_up_late_by_the_one_before() -> None:
+    """Of a command's restart nobody knows: it names no process."""
     held = RestartDelayed(held_by="its own budget of restarts", since=10**15 + 5, held_us=SECOND, lasts=True)
     command = EffectAcked(took_us=1, result={"exit": 0})
     rows = ((0, DIED, "web"), WISH, (3, command, "#2"), (4, held, "web"))
     (one,) = told_of(*rows, (9, UP, "web"))
-    assert [*lines(one)][-1] == "recovered, not by what Pulse did"
+    assert (one["helped"], [*lines(one)][-1]) == (None, LATE)
     late = ((0, DIED, "web"), WISH, (3, ACKED, "#2"), (4, held, "web"))
     assert [*lines(told_of(*late, (9, UP, "web"))[0])][-1] == "recovered"
     short = RestartDelayed(held_by=held.held_by, since=held.since, held_us=4)  # which is told once it is over
