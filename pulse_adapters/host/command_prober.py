@@ -2,19 +2,16 @@
 
 import asyncio
 
-from pulse_adapters.host.marked_processes import MarkedProcesses, find_bearers
+from pulse_adapters.host.marked_processes import find_bearers
 from pulse_adapters.host.outputs import end_of_output
 from pulse_adapters.host.process_attributes import user_of
 from pulse_adapters.host.spawner import CommandTimedOut, Spawner
-from pulse_adapters.workers.environment import EFFECT_MARK
-from pulse_adapters.workers.proc import start_time_of
 from pulse_adapters.workers.process_tree import end_tree
 from pulse_core.model.durations import duration_text
 from pulse_core.model.errors import describe_error
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.text import one_line
 from pulse_core.ports.commands import CommandAnswer, CommandRequest
-from pulse_core.ports.host import ProcessId
 from pulse_core.ports.loops import TaskSet, finish_despite_cancel
 
 _SAID = 200
@@ -31,7 +28,6 @@ class LocalCommandProber:
         self._spawner, self._owner = spawner, owner
         self._tasks = TaskSet[CommandAnswer]()
         self._cleared: set[str] = set()
-        self._marked = MarkedProcesses()
 
     def ask(self, command: CommandRequest) -> "asyncio.Future[CommandAnswer]":
         """Run it in a task."""
@@ -66,7 +62,7 @@ class LocalCommandProber:
         except CommandTimedOut:
             words = f"{program!r} took longer than {duration_text(command.timeout_us)} and was ended"
             return CommandAnswer(False, words, took_ms=command.timeout_us / 1000)
-        await self._end_left(outcome.found, marker)
+        await finish_despite_cancel(self._spawner.trees.end_left(outcome.found, marker))
         took_ms = round(outcome.took * 1000, 3)
         if outcome.exit == 0:
             return CommandAnswer(True, f"{program!r} says that it is well", 0, took_ms)
@@ -75,19 +71,3 @@ class LocalCommandProber:
         words = "\n".join(" ".join(line.split()) for line in outcome.output.splitlines())
         said = one_line(end_of_output(words, _SAID))
         return CommandAnswer(False, f"{program!r} {how}{f': {said}' if said else ''}", outcome.exit, took_ms)
-
-    async def _end_left(self, main: ProcessId, marker: str) -> None:
-        """End what a command that is over has left; if that is nothing, it costs a listing of /proc."""
-
-        def may_be(pid: int, effect: str) -> bool:
-            # Of a crowd, each would search on for as long as any other one begins or ends. What this one has left is no
-            # child of the daemon's.
-            return effect in ("", marker) and self._spawner.effect_of(pid) is None
-
-        if await self._marked.finds(lambda: self._has_left(main, marker), may_be):
-            await finish_despite_cancel(end_tree(main, f"{EFFECT_MARK}={marker}"))
-
-    def _has_left(self, main: ProcessId, marker: str) -> bool:
-        return any(
-            one.effect == marker and one.found.started >= main.started for one in self._marked.bearers()
-        ) or any(start_time_of(pid) is not None for pid in self._marked.in_sessions({main.pid}))

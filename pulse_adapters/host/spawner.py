@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from pulse_adapters.host.command_trees import CommandTrees
 from pulse_adapters.host.outputs import FileOutput, MemoryOutput, end_of_output, open_log
 from pulse_adapters.host.unknown_children import UnknownChildren
 from pulse_adapters.workers.environment import EFFECT_MARK, UNLOGGED_MARK, inherited_environment
@@ -24,7 +25,6 @@ from pulse_adapters.workers.proc import open_pidfd, own_line, read_stat, ticks_n
 from pulse_adapters.workers.process_tree import (
     PATIENCE,
     SHARED,
-    end_tree,
     end_trees,
     in_trees,
 )
@@ -152,6 +152,7 @@ class Spawner:
         self._readers: dict[ProcessId, asyncio.Future[int]] = {}
         self._files = FileThreads()
         self.unknown = UnknownChildren(self.reaps)
+        self.trees = CommandTrees(self.effect_of)
 
     @property
     def inherited(self) -> Mapping[str, str]:
@@ -407,14 +408,14 @@ class Spawner:
 
     async def _wait(self, found: ProcessId, timeout: float, marker: str) -> int | tuple[ProcessId, ...]:
         """Wait for the exit code; after the timeout end the tree, and return its processes that could not be ended."""
-        exited, mark = self._adopt(found, None).exited, f"{EFFECT_MARK}={marker}" if marker else ""
+        exited = self._adopt(found, None).exited
         try:
             await asyncio.wait([exited], timeout=timeout)
             if exited.done():
                 return exited.result()
-            return await finish_despite_cancel(end_tree(found, mark))
+            return await finish_despite_cancel(self.trees.end(found, exited, marker))
         except asyncio.CancelledError:
-            await finish_despite_cancel(end_tree(found, mark))
+            await finish_despite_cancel(self.trees.end(found, exited, marker))
             raise
 
     async def end(

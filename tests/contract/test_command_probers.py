@@ -13,6 +13,8 @@ from pulse_adapters.host.command_prober import LocalCommandProber
 from pulse_adapters.host.marked_processes import MarkedProcesses
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.memory.commands import MemoryCommands
+from pulse_adapters.workers import process_tree
+from pulse_adapters.workers.proc import environment, live_processes
 from pulse_core.ports.commands import CommandAnswer, CommandProber, CommandRequest
 
 
@@ -89,6 +91,20 @@ async def test_commands_that_end_at_once_are_looked_after_together_and_beside_th
     assert all(answer.ok for answer in await asyncio.gather(*map(prober.ask, requests)))
     assert searches
     assert threading.get_ident() not in searches
+    await prober.close()
+    spawner.close()
+
+
+async def test_commands_that_take_too_long_cost_no_search_of_the_whole_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spawner = Spawner()
+    prober = LocalCommandProber(spawner, str(tmp_path))
+    argv = ["sh", "-c", "sleep 1000 & setsid sleep 1000 & wait"]
+    requests = [CommandRequest(f"check:{number}", argv, 300_000) for number in range(20)]
+    monkeypatch.setattr(process_tree.SHARED, "asked", lambda: pytest.fail("all processes were read"))
+    assert {answer.ok for answer in await asyncio.gather(*map(prober.ask, requests))} == {False}
+    assert not [one for one in live_processes() if f"@{tmp_path}\0".encode() in environment(one.pid)]
     await prober.close()
     spawner.close()
 
