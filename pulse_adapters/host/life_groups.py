@@ -11,7 +11,7 @@ import asyncio
 import os
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Collection, Container, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Container, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -69,11 +69,18 @@ class LifeGroups:
 
     marks: of the home; by its log those lives are found that daemons of it have begun in other places, and those in this
     place are told from others', whose log was here.
-    folders: the names of the folders in which there are groups of it.
+    folders: the names of the folders in which there are groups of it. effect_of: the effect of a child that is or was just
+    waited for, empty for a command; None of any other process.
     """
 
-    def __init__(self, home: Path, marks: HomeMarks | None = None) -> None:
+    def __init__(
+        self,
+        home: Path,
+        marks: HomeMarks | None = None,
+        effect_of: Callable[[int], str | None] = lambda pid: None,
+    ) -> None:
         self._home, self._marks, self._marked = home, marks or HomeMarks(home), MarkedProcesses()
+        self._effect_of = effect_of
         self._name = ""
         with suppress(OSError):  # there is no such home
             self._name = home_name(home)  # which may be moved under the daemon
@@ -288,7 +295,9 @@ class LifeGroups:
         outside = found.union(*map(children, inside)) - inside
         # Who has moved itself elsewhere stays there, and is known by session and mark.
         is_all = not any(start_time_of(pid) is not None for pid in outside - seen.here)
-        return seen.here & outside, is_all and seen.doubtful <= inside
+        # Commands that are begun all the time, as of probes, would else have every life searched for as often as may be.
+        doubtful = {pid for pid in seen.doubtful - inside if self._effect_of(pid) in (None, life.effect)}
+        return seen.here & outside, is_all and not doubtful
 
     def is_complete(self, effect: str) -> bool:
         """Whether all of the life that this effect began is in its group, or was, and nobody is left of it."""

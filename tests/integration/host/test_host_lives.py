@@ -139,7 +139,7 @@ def strangers(
 
 
 @pytest.fixture(params=["with control groups", "without"])
-def groups(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LifeGroups | None]:
+def groups(request: pytest.FixtureRequest, tmp_path: Path, spawner: Spawner) -> Iterator[LifeGroups | None]:
     if request.param == "without":
         yield None
         return
@@ -147,7 +147,7 @@ def groups(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LifeGroup
         folder = home_groups(tmp_path)
     except NoControlGroups as error:
         pytest.skip(str(error))
-    groups = LifeGroups(tmp_path)
+    groups = LifeGroups(tmp_path, effect_of=spawner.effect_of)
     yield groups
     groups.close(wait=True)
     for one in folder.children():
@@ -440,6 +440,27 @@ async def test_a_group_is_complete_soon_though_others_begin_and_end_beside_it_al
         for one in churn:
             one.kill()
             one.wait(timeout=60)
+
+
+@pytest.mark.parametrize("groups", ["with control groups"], indirect=True)
+async def test_a_group_is_complete_though_a_command_is_just_being_executed(
+    spawner: Spawner,
+    table: LinuxProcessTable,
+    tmp_path: Path,
+    groups: LifeGroups,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As forty probes that hang once a second always have one: each life was searched for twenty times."""
+    command = asyncio.create_task(spawner.run(["sleep", "1000"], timeout=1000))
+    await until(lambda: spawner.running)
+    monkeypatch.setattr(marked_processes, "SETTLED", 10**9)
+    monkeypatch.setattr(marked_processes, "_may_show_more", lambda seen, *_: seen.pid in spawner.running)
+    it = Scene(spawner, table, tmp_path, "exec env -i S", 1, groups=groups)
+    await it.begin()
+    await until(partial(groups.is_complete, it.lives.lasts()["it"].effect))
+    await it.stop()
+    command.cancel()
+    await asyncio.wait([command])
 
 
 @pytest.mark.parametrize("groups", ["with control groups"], indirect=True)
