@@ -351,6 +351,8 @@ def _died(history: _History, event: Event, data: Mapping[str, Json]) -> None:
     replacing: tuple[Moment, ...] = ()  # the restart of one that lived, wished before that ended it
     if up is not None and history.intended:
         replacing = tuple(wish for wish in history.attempts[-1:] if down.since(wish) <= down.since(up))
+    if up is not None:  # it came up, so that it has not died of a restart that failed before
+        history.error = ""
     if up is not None and not replacing:
         history.lived_us = max(history.lived_us, down.since(up))
     history.up, history.down, history.evidence = None, down, data.get("evidence", "")

@@ -261,6 +261,12 @@ def test_what_was_up_before_it_was_known_is_up_since_it_was_started_itself() -> 
     assert unit.mono == 60 * SECOND
 
 
+def test_a_restart_that_failed_once_it_was_up_is_not_what_it_died_of() -> None:
+    assert told(UP, DIED, START, FAILED).error == "no"
+    assert told(UP, DIED, START, FAILED, DIED).error == "no", "it has not come up since"
+    assert told(UP, DIED, START, UP, FAILED, DIED).error == ""
+
+
 def test_a_restart_counts_though_its_wish_was_redacted() -> None:
     said = [event(1, UP, "p"), event(2, DIED, "p"), event(3, START, START.key), event(4, ACKED, "id-3")]
     said[2] = said[2]._replace(data=REDACTED)
