@@ -42,6 +42,8 @@ class HomeLayout:
     """Where the daemon answers, or a link to it where the settings put it elsewhere."""
     pid = HomePath("run/pid")
     """The daemon's process id, for tools that want a file."""
+    failure = HomePath("run/failure")
+    """Why the newest daemon gave up, until another one begins."""
     exported = HomePath("exported.json")
     """Up to where traces were exported."""
     reserve = HomePath("run/reserve")

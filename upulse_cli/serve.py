@@ -31,6 +31,7 @@ from pulse_adapters.host.allocator import keep_little_free
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.daemon_loop import daemon_loop
 from pulse_adapters.host.queued_handler import DescriptorHandler, QueuedHandler
+from pulse_adapters.ipc.daemon_failure import failure_left
 from pulse_adapters.ipc.daemon_process import demand_free
 from pulse_adapters.ipc.lock import PATIENCE, HomeLock, LockUnusable, own_pid
 from pulse_adapters.objects.files import FileObjects
@@ -44,7 +45,7 @@ from pulse_adapters.workers.proc import refuse_foreign_numbers
 from pulse_adapters.workers.threads import Pool
 from pulse_core import __version__
 from pulse_core.actions import BUILT_IN
-from pulse_core.model.errors import HomeBusy, NoHome, PulseError
+from pulse_core.model.errors import HomeBusy, NoHome, PulseError, describe_error
 from pulse_core.model.event import Draft
 from pulse_core.model.home_status import left_running
 from pulse_core.model.kinds import CORE_KINDS, ErrorReported
@@ -84,14 +85,11 @@ def main() -> int:
     try:
         with asyncio.Runner(loop_factory=daemon_loop) as runner:
             runner.run(live(home, options))
-    except PulseError as error:
-        return refused(str(error))
-    except OSError as error:
-        return refused(f"{error.filename or home.path}: {error.strerror or error}")
+    except (PulseError, OSError) as error:
+        return refused(why_it_gave_up(error, home.path))
     except BaseExceptionGroup as group:
-        expected, bugs = group.split(PulseError)
-        if bugs is None and expected is not None:
-            return refused("; ".join(str(error) for error in leaves(expected)))
+        if not group.split(PulseError)[1]:
+            return refused(why_it_gave_up(group, home.path))
         LOG.critical("the daemon failed", exc_info=group)
         patience()
         return 70
@@ -162,6 +160,19 @@ def refused(words: str) -> int:
     return 1
 
 
+def why_it_gave_up(error: BaseException, home: Path) -> str:
+    """Why there is no daemon, in words."""
+    if isinstance(error, BaseExceptionGroup):
+        expected, bugs = error.split(PulseError)
+        if expected is not None and bugs is None:
+            return "; ".join(str(one) for one in leaves(expected))
+    if isinstance(error, PulseError):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"{error.filename or home}: {error.strerror or error}"
+    return f"it failed, see upulse daemon logs: {describe_error(error)}"
+
+
 def patience() -> None:
     """Under systemd, wait before a start that failed ends: it is tried again at once, for ever."""
     if os.environ.get("INVOCATION_ID"):
@@ -212,7 +223,8 @@ async def live(home: Home, options: Options) -> None:
     home = where_it_lies(home)  # a link that led here may be gone before this ends
     asyncio.get_running_loop().set_default_executor(Pool(THREADS, "files", begun=True))
     SPARE.hold()
-    with taken(home) as lock, own_pid(home.pid):
+    left = failure_left(home.failure, partial(why_it_gave_up, home=home.path))
+    with taken(home) as lock, left, own_pid(home.pid):
         how = Opening()
         news: tuple[Draft, ...] = ()
         if options.accept_damage:

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import cast
 
 from pulse_adapters.ipc.client import Client, Say, silent
+from pulse_adapters.ipc.daemon_failure import read_failure
 from pulse_adapters.ipc.lock import holder
 from pulse_core.home import HomeLayout
-from pulse_core.model.home_status import HomeStatus, LockHolder
+from pulse_core.model.home_status import FailedDaemon, HomeStatus, LockHolder
 from pulse_core.model.json_types import Json
 
 
@@ -63,3 +64,6 @@ class SocketDaemonClient:
 
     def lock_holder(self) -> LockHolder | None:
         return holder(self._layout.lock)
+
+    def last_failure(self) -> FailedDaemon | None:
+        return read_failure(self._layout.failure)

@@ -161,6 +161,9 @@ def offline_status(home: HomeContext, holder: LockHolder | None) -> HomeStatus:
     daemon = silent_daemon(holder, stopped)
     if died:
         daemon["died"] = True
+    if holder is None and (failure := home.daemon.last_failure()) and iso(failure.at) >= stopped:
+        is_started = died and failure.pid == control.pid
+        daemon["failed"] = {"at": iso(failure.at), "why": failure.why, "started": is_started}
     now, known = home.clock.now(), last_known(home, signs)
     whole = compute_status(settings, state, now, beat, daemon, newest, known=known)
     if not is_known:  # what depends on other settings than the names is not known

@@ -10,7 +10,7 @@ from pulse_core.app.state import snapshot
 from pulse_core.app.status import WELL, home_status, is_wrong
 from pulse_core.composition import ALL_RULES, LOADED, condition_words, current_holds
 from pulse_core.model.event import Event
-from pulse_core.model.home_status import GuardedProcessStatus, HomeStatus
+from pulse_core.model.home_status import GuardedProcessStatus, HomeStatus, daemon_word
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised, ProcessDied, ProcessUp, SettingsLoaded
 from pulse_core.model.moment import iso, local_text
 from pulse_core.model.names import NOTIFY, is_of_process, subjects_of
@@ -233,15 +233,17 @@ def _pulse(home: HomeContext) -> Told:
     return {
         "kind": "pulse",
         "name": PULSE,
-        "state": "died" if daemon.get("died") else daemon["state"],
-        "since": daemon["since"],
+        "state": daemon_word(daemon),
+        "since": failed["at"] if (failed := daemon.get("failed")) else daemon["since"],
         "why": "; ".join(_pulse_words(status))
         or ("see: upulse status" if is_wrong(status) else "nothing is wrong"),
     }
 
 
 def _pulse_words(status: Mapping[str, Any]) -> Iterator[str]:
-    if status["daemon"].get("died"):
+    if failed := status["daemon"].get("failed"):
+        yield failed["why"]
+    elif status["daemon"].get("died"):
         yield "it was killed, or the machine went down"
     if paused := status["paused"]:
         yield f"paused by {paused['by']}{paused['why'] and ': '}{paused['why']}"
@@ -258,7 +260,8 @@ def _pulse_words(status: Mapping[str, Any]) -> Iterator[str]:
     for rule, why in (status.get("engine") or {"quarantined": {}})["quarantined"].items():
         yield f"the rule {rule} is passed over: {why}"
     for fault in (*status.get("settings_refused", ()), *status.get("settings_faults", ())):
-        yield f"settings are refused: {fault}"
+        if not failed or fault not in failed["why"]:
+            yield f"settings are refused: {fault}"
     for condition in status["conditions"]:
         yield f"{condition['name']}: {condition['evidence']}"
     for process in status["processes"]:

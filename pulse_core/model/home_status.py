@@ -6,7 +6,7 @@ JSON unchanged. An older daemon may leave out keys that are listed here, a newer
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from pulse_core.model.json_types import Json
 from pulse_core.model.text import listed
@@ -27,10 +27,28 @@ class LockHolder:
     version: str
 
 
+@dataclass(frozen=True, slots=True)
+class FailedDaemon:
+    """A daemon that gave up: its process, when that was (UTC microseconds), and why."""
+
+    pid: int
+    at: int
+    why: str
+
+
+class DaemonFailure(TypedDict):
+    """Why a daemon gave up, and when; started: whether it had recorded its start, and not given up before."""
+
+    at: str
+    why: str
+    started: bool
+
+
 class DaemonStatus(TypedDict):
     """`state` is `starting`, `running`, `stopping`, or, where it does not answer, `not-answering` or `stopped`.
 
-    since: when it came into this state. died: whether it ended without recording it.
+    since: when it came into this state. died: whether the last one that has recorded its start ended without recording that;
+    failed: why the newest one gave up, if it did.
     """
 
     state: str
@@ -38,6 +56,14 @@ class DaemonStatus(TypedDict):
     since: str | None
     version: str | None
     died: NotRequired[bool]
+    failed: NotRequired[DaemonFailure]
+
+
+def daemon_word(daemon: Mapping[str, Any] | DaemonStatus) -> str:
+    """What people are told of a daemon: its state, or how it ended."""
+    if failed := daemon.get("failed"):
+        return "failed" if failed["started"] else "did not start"
+    return "died" if daemon.get("died") else daemon["state"]
 
 
 class PauseStatus(TypedDict):

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from typing import Protocol
 
-from pulse_core.model.home_status import HomeStatus, LockHolder
+from pulse_core.model.home_status import FailedDaemon, HomeStatus, LockHolder
 from pulse_core.model.json_types import Json
 
 
@@ -34,3 +34,6 @@ class DaemonClient(Protocol):
 
     def lock_holder(self) -> LockHolder | None:
         """Who holds the home's lock, whether or not it answers; None if nobody does."""
+
+    def last_failure(self) -> FailedDaemon | None:
+        """The newest daemon that gave up; None if another one has begun since, or it can't be read."""

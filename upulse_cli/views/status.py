@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pulse_core.model.home_status import SHOWN_PIDS
+from pulse_core.model.home_status import SHOWN_PIDS, daemon_word
 from pulse_core.model.text import count, format_size, listed, one_line
 from upulse_cli.time_args import ago, local
 from upulse_cli.views.table import PlainTable
@@ -27,7 +27,7 @@ COLOURS = {
     "due": "red",
     "silenced": "yellow",
 }
-KNOWN = {"died": "last sign of life", "not-answering": "started"}
+KNOWN = {"died": "last sign of life", "not-answering": "started", "did not start": "at", "failed": "at"}
 """What a daemon did at the time that is given with these states."""
 Standing = Mapping[str, Any]
 
@@ -106,15 +106,24 @@ def held_words(condition: Mapping[str, Any]) -> str:
 
 def daemon_line(daemon: Mapping[str, Any]) -> Text:
     """State, pid, since when."""
-    state = daemon["state"]
-    died = bool(daemon.get("died"))
-    word, colour = ("died", "bold red") if died else (state, COLOURS.get(state, ""))
+    state, word = daemon["state"], daemon_word(daemon)
+    failed, died = daemon.get("failed"), bool(daemon.get("died"))
+    colour = "bold red" if failed or died else COLOURS.get(state, "")
     text = Text.assemble("daemon    ", (word, colour))
     if daemon["pid"]:
         text.append(f"  pid {daemon['pid']}")
-    if daemon["since"]:
-        text.append(f"  {since_words(daemon['since'], word)}")
-    if died:
+    if since := failed["at"] if failed else daemon["since"]:
+        text.append(f"  {since_words(since, word)}")
+    if failed:
+        text.append(one_line(f"  {failed['why']}"))
+        if daemon["since"] and not failed["started"]:
+            before = (
+                since_words(daemon["since"], "died")
+                if died
+                else f"stopped {since_words(daemon['since'], '')}"
+            )
+            text.append(f"; the one before it: {before}")
+    elif died:
         text.append("  it was killed, or the machine went down; see upulse daemon logs")
     if state == "stopped":
         text.append("  last known state", style="dim")

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,6 +55,24 @@ def test_a_daemon_comes_and_goes_and_what_it_guards_stays(home: CliHome, tmp_pat
     assert status["daemon"]["state"] == "stopped"
     assert status["tick"]["count"] > 0
     assert status["vitals"].keys() >= {"process-alive", "system-resource"}
+
+
+def test_a_daemon_that_gave_up_while_it_started_did_not_die(home: CliHome) -> None:
+    home.upulse("daemon", "start")
+    os.kill(home.status()["daemon"]["pid"], signal.SIGKILL)
+    eventually(lambda: home.status()["daemon"]["state"] == "stopped" or None, "it is gone")
+    assert "daemon    died  last sign of life " in home.upulse("status").out
+    home.configure("restrat = 1")
+    serve = [sys.executable, "-P", "-m", "upulse_cli.serve", "--home", str(home.path)]  # as systemd does
+    assert subprocess.run(serve, capture_output=True, timeout=60, check=False).returncode == 1
+    (line,) = (one for one in home.upulse("status").out.splitlines() if one.startswith("daemon "))
+    assert line.startswith("daemon    did not start  at ")
+    assert "unknown key 'restrat'" in line
+    assert "; the one before it: last sign of life " in line
+    home.configure(sleeper("demo", 86_396), ALLOW)
+    home.upulse("daemon", "start")
+    home.upulse("daemon", "stop")
+    assert "daemon    stopped  since " in home.upulse("status").out
 
 
 def test_a_start_says_which_processes_its_settings_name_no_more(home: CliHome) -> None:

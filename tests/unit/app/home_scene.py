@@ -13,7 +13,7 @@ from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core.app.context import HomeContext, LoadedSettings
 from pulse_core.model.errors import NotAnswering, SettingsRefused
 from pulse_core.model.event import Draft, Event
-from pulse_core.model.home_status import HomeStatus, LockHolder
+from pulse_core.model.home_status import FailedDaemon, HomeStatus, LockHolder
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload, parse
@@ -43,6 +43,7 @@ class Daemon:
         self.scene = scene
         self.answers: HomeStatus | None = None
         self.holder: LockHolder | None = None
+        self.failure: FailedDaemon | None = None
 
     def status(self) -> HomeStatus:
         if self.answers is None:
@@ -65,6 +66,9 @@ class Daemon:
 
     def lock_holder(self) -> LockHolder | None:
         return self.holder
+
+    def last_failure(self) -> FailedDaemon | None:
+        return self.failure
 
 
 class Scene:

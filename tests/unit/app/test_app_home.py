@@ -37,7 +37,7 @@ from pulse_core.model.errors import (
     SettingsRefused,
     UnknownName,
 )
-from pulse_core.model.home_status import HomeStatus, LockHolder, left_running
+from pulse_core.model.home_status import FailedDaemon, HomeStatus, LockHolder, left_running
 from pulse_core.model.kinds import (
     DaemonStarted,
     DaemonStopped,
@@ -59,6 +59,7 @@ from pulse_core.ports.engine import CannotLoad, Revision
 from pulse_core.ports.engine_repository import EngineRepository
 from pulse_core.settings.settings import Settings
 from tests.unit.app.home_scene import SECOND, START, Scene
+from upulse_cli.views.status import daemon_line
 from upulse_cli.wiring import offline
 from upulse_cli.wiring.engine import command_refusal
 
@@ -127,6 +128,32 @@ def test_a_daemon_that_could_not_say_that_it_ended_died_at_its_last_sign_of_life
     asyncio.run(scene.sample(9))
     daemon = home_status(scene.home)["daemon"]
     assert (daemon.get("died"), daemon["since"]) == (True, "2023-11-14T22:13:29.000000Z")
+
+
+@pytest.mark.parametrize(
+    ("pid", "second", "words"),
+    [
+        (6, 12, "did not start  at "),
+        (5, 12, "failed  at "),
+        (6, 5, "died  last sign of life "),  # another one ran since then
+    ],
+)
+def test_a_daemon_that_gave_up_says_why_and_is_not_told_to_have_died(
+    scene: Scene, pid: int, second: int, words: str
+) -> None:
+    scene.at(1, DaemonStarted(pid=5, version="1"))
+    asyncio.run(scene.sample(9))
+    scene.daemon.failure = FailedDaemon(pid, START + second * SECOND, "the port is taken")
+    status = home_status(scene.home)
+    line = daemon_line(status["daemon"]).plain
+    assert line.startswith(f"daemon    {words}")
+    assert ("the port is taken" in line) is (second > 9)
+    assert ("; the one before it: last sign of life " in line) is (words.startswith("did not"))
+    about = why(scene.home, "pulse").spelled()["about"]
+    assert about["state"] == words.partition("  ")[0]
+    assert ("the port is taken" in about["why"]) is (second > 9)
+    scene.daemon.holder = HOLDER
+    assert "failed" not in home_status(scene.home)["daemon"], "somebody holds the home"
 
 
 def test_what_a_dead_daemon_knew_stands_as_it_was_then(scene: Scene) -> None:

@@ -1,0 +1,43 @@
+"""Why a daemon gave up, left in its home for those who ask how it stands: the log knows nothing of who could not open it."""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from pulse_adapters.workers.plain_file import open_plain
+from pulse_core.model.home_status import FailedDaemon
+from pulse_core.model.text import encodable
+
+LONGEST = 2_000
+"""Characters of the reason that are kept."""
+_MOST_BYTES = 64 << 10
+
+
+@contextmanager
+def failure_left(path: Path, words: Callable[[BaseException], str]) -> Iterator[None]:
+    """Leave in this file why what is done inside gave up, as far as that can be written; the holder of the home's lock alone
+    may. What the daemon before it left there is over with its beginning. words: why, of an error.
+    """
+    with suppress(OSError):
+        path.unlink()
+    try:
+        yield
+    except (Exception, BaseExceptionGroup) as error:
+        said = {"pid": os.getpid(), "at": time.time_ns() // 1000, "why": encodable(words(error))[:LONGEST]}
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        with suppress(OSError), open(open_plain(path, flags), "wb") as file:
+            file.write(json.dumps(said).encode())
+        raise
+
+
+def read_failure(path: Path) -> FailedDaemon | None:
+    """The daemon that gave up according to this file; None if there is none, or it says something else."""
+    try:
+        with open(open_plain(path), "rb") as file:
+            said = json.loads(file.read(_MOST_BYTES))
+        return FailedDaemon(int(said["pid"]), int(said["at"]), str(said["why"]))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
+        return None
