@@ -23,7 +23,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.home_status import HomeStatus
 from pulse_core.model.kinds import Effect, ProcessDied, ProcessUp
 from pulse_core.model.moment import Moment, iso
-from pulse_core.model.names import subjects_of
+from pulse_core.model.names import STOP_PROCESS, subjects_of
 from pulse_core.model.text import count, count_kinds
 from pulse_core.model.tick import TickRecord
 from pulse_core.model.vitals import Sample
@@ -264,18 +264,25 @@ def _effect(home: HomeContext, log: EventReader, wish: Event, status: HomeStatus
 
 
 def _followed(log: EventReader, one: EffectTimeline, process: str) -> Event | None:
-    """What was first seen of the process after the effect; a start may be seen before it is acknowledged."""
+    """What was first seen of the process after the effect; that may be seen before it is acknowledged.
+
+    Of a stop, that is its end: who is up again later has been started since.
+    """
     if not one.outcome:
         return None
     begun = max((row.seq for row, phase in one.steps if phase is Phase.EXECUTING), default=one.outcome.seq)
-    up = next(
-        log.events(EventQuery(subject=process, kinds=(ProcessUp.kind,), since_seq=begun), limit=1), None
-    )
-    if up and up.seq < one.outcome.seq:
-        return up
-    return next(
-        log.events(EventQuery(subject=process, kinds=FOLLOWED, since_seq=one.outcome.seq), limit=1), None
-    )
+    is_stop = one.data.get("action") == STOP_PROCESS
+    expected = ProcessDied if is_stop else ProcessUp
+    seen = _first(log, process, (expected.kind,), begun)
+    if seen and seen.seq < one.outcome.seq:
+        return seen
+    later = _first(log, process, FOLLOWED, one.outcome.seq)
+    return None if is_stop and later and later.kind == ProcessUp.kind else later
+
+
+def _first(log: EventReader, process: str, kinds: Sequence[str], since: int) -> Event | None:
+    """The first event of these kinds about the process after this row."""
+    return next(log.events(EventQuery(subject=process, kinds=kinds, since_seq=since), limit=1), None)
 
 
 def _origin(log: EventReader, wish: Event) -> Event | None:

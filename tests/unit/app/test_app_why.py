@@ -292,6 +292,21 @@ def test_a_start_that_is_seen_before_it_is_acknowledged_is_what_followed_it(
     assert (followed["kind"], followed["data"]["pid"]) == ("process-up", 7)
 
 
+@pytest.mark.parametrize("ends", [True, False])
+def test_what_follows_a_stop_is_an_end_and_no_later_start(scene: Scene, ends: bool) -> None:
+    up = ProcessUp(pid=7, started=7, evidence="process 7 is alive")
+    stop = Effect(action="stop-process", key="stop-process:web", params={"process": "web"}, reason="root")
+    id_ = str(scene.at(1, stop, "stop-process:web")["id"])
+    scene.at(2, EffectExecuting(attempt=1), id_)
+    scene.at(3, up, "web")  # of a restart that was under way
+    if ends:
+        scene.at(4, ProcessDied(pid=7, evidence="killed", healthy=True), "web")
+    scene.at(5, EffectAcked(took_us=5), id_)
+    scene.at(6, up, "web")  # somebody has started it since
+    followed = why(scene.home, id_).spelled()["followed"]
+    assert (followed and followed["kind"]) == ("process-died" if ends else None)
+
+
 def test_who_waits_for_another_is_told_with_its_own_end_and_who_stopped_the_other(scene: Scene) -> None:
     of = [{"name": "db", "start": ["db"]}, {"name": "web", "start": ["web"], "depends_on": ["db"]}]
     scene.settings = Settings.model_validate({"process": of})
