@@ -62,7 +62,7 @@ class DaemonStatus(TypedDict):
 def daemon_word(daemon: Mapping[str, Any] | DaemonStatus) -> str:
     """What people are told of a daemon: its state, or how it ended."""
     if failed := daemon.get("failed"):
-        return "failed" if failed["started"] else "did not start"
+        return "gave up" if failed["started"] else "did not start"
     return "died" if daemon.get("died") else daemon["state"]
 
 

@@ -27,7 +27,7 @@ COLOURS = {
     "due": "red",
     "silenced": "yellow",
 }
-KNOWN = {"died": "last sign of life", "not-answering": "started", "did not start": "at", "failed": "at"}
+KNOWN = {"died": "last sign of life", "not-answering": "started", "did not start": "at", "gave up": "at"}
 """What a daemon did at the time that is given with these states."""
 Standing = Mapping[str, Any]
 

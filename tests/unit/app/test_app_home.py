@@ -134,7 +134,7 @@ def test_a_daemon_that_could_not_say_that_it_ended_died_at_its_last_sign_of_life
     ("pid", "second", "words"),
     [
         (6, 12, "did not start  at "),
-        (5, 12, "failed  at "),
+        (5, 12, "gave up  at "),
         (6, 5, "died  last sign of life "),  # another one ran since then
     ],
 )
