@@ -26,6 +26,9 @@ FADED_US = {"error": 1_200_000_000, "log": 600_000_000}
 minutes, so at least once in twenty; of a log nobody is told any more after ten."""
 AWAY_US = 10_000_000
 """For how long no daemon runs, or nothing that is seen counts, at least where that is more than a restart."""
+UNSEEN_US = 120_000_000
+"""How long before its end a condition must have been seen wrong last for nobody to know how long it was: looks are less far
+apart as a rule, but the daemon, or the whole machine, may have been stopped meanwhile."""
 MOST_REQUESTS = 20
 """How many requests of people are kept of one incident, and how many causes that held its answers back."""
 MOST_CAUSES, OTHERS = 10, "other causes"
@@ -246,12 +249,12 @@ class Incident:
         self.outlived = self.excused is not None and wrong > self.excused.at
         if self.unseen and lasted <= QUIET_US:  # it may have been well when the daemon began
             self.unsure_us += lasted
-        elif self.excused is not None:
-            unseen = min(at.since(self.excused), at.at - wrong if wrong else lasted)
-            unsure = unseen if AWAY_US <= unseen < lasted else 0
-            self.wrong_us, self.unsure_us = self.wrong_us + lasted - unsure, self.unsure_us + unsure
         else:
-            self.wrong_us += lasted
+            unseen, least = (min(at.at - wrong, lasted) if wrong else 0), UNSEEN_US
+            if self.excused is not None:
+                unseen, least = min(at.since(self.excused), unseen or lasted), AWAY_US
+            unsure = unseen if unseen >= least else 0
+            self.wrong_us, self.unsure_us = self.wrong_us + lasted - unsure, self.unsure_us + unsure
         self.last, self.over, self.ended_by = at, True, by
 
     def pass_unseen(self, died: Moment, now: Moment) -> None:

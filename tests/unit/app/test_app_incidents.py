@@ -594,6 +594,22 @@ def test_looks_that_counted_for_nothing_since_it_was_restarted_say_nothing_of_ho
     assert (one["wrong_ms"], one["helped"]) == (least_ms, False)
 
 
+@pytest.mark.parametrize(("wrong", "least_ms"), [(0, 1_800_000), (1_795, 1_800_000), (30, 30_000)])
+def test_how_long_it_was_wrong_is_not_known_for_the_time_in_which_nobody_looked(
+    wrong: int, least_ms: int
+) -> None:
+    """The daemon was stopped by SIGSTOP, or the machine suspended: what stood before is well at the first look after it."""
+    over = ConditionCleared(evidence="it is 40% full", wrong=wrong and 10**15 + wrong * SECOND)
+    (one,) = told_of((0, FULL, "disk:/x"), (30 * MINUTE, over, "disk:/x"))
+    assert (one["lasted_ms"], one["wrong_ms"], one["unsure_ms"]) == (
+        1_800_000,
+        least_ms,
+        1_800_000 - least_ms,
+    )
+    told = next(lines(one)).endswith(", wrong for 30 s to 30 min of it")
+    assert told is (wrong == 30)
+
+
 def test_of_an_effect_that_a_person_added_it_is_said_by_whom() -> None:
     added = Effect(action="restart-process", key="mine", params={"process": "web"})
     (one,) = told_of((0, DIED, "web"), (1, added, "mine", PERSON), (2, ACKED, "#2"), (3, UP, "web"))
