@@ -43,8 +43,8 @@ class Reporter:
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
-        self._reported: dict[tuple[str, str], _Failure] = {}
-        """By whose and message."""
+        self._reported: dict[tuple[str, str, str], _Failure] = {}
+        """By whose, commit and message: what another commit does is no repetition."""
         self._recorded: Counter[str] = Counter()
         """By family, how many came in this second."""
         self._queue: asyncio.Queue[Draft] = asyncio.Queue(maxsize=KEPT)
@@ -55,12 +55,12 @@ class Reporter:
         Never blocks, never raises.
         """
         message = hide_secrets(message)
-        loop, key = asyncio.get_running_loop(), (whose, message)
+        loop, key = asyncio.get_running_loop(), (whose, commit, message)
         now, known = loop.time(), self._reported.get(key)
         if known and now - known.at < QUIET_SECONDS:
             self._count(known, 1, self.journal.clock.now())
             return
-        times = [one.at for (name, _), one in self._reported.items() if name == whose]
+        times = [one.at for (*of, _), one in self._reported.items() if of == [whose, commit]]
         if sum(now - at < QUIET_SECONDS for at in times) >= DIFFERENT:
             return  # more would flood the log
         if not self._has_room(whose.partition(":")[0]):
@@ -137,7 +137,7 @@ class Reporter:
         error = draft.payload
         if not isinstance(error, ErrorReported):
             return
-        if not (known := self._reported.get((draft.subject, error.message))):
+        if not (known := self._reported.get((draft.subject, error.commit, error.message))):
             return
         if error is known.draft.payload:
             known.is_lost = True

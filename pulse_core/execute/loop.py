@@ -82,7 +82,7 @@ class ExecutorLoop:
 
     Outgoing notices are sent one message at a time, and one of those that failed before, without taking a slot: however
     long a message takes, no survival action waits for it. failed: told of effects that nobody can carry out, and of slots
-    that are held for long; end_remains: as `EffectTasks` has it.
+    that are held for long, with the commit whose rule wished for it; end_remains: as `EffectTasks` has it.
 
     Run `run` in a TaskGroup; after `stop` it begins nothing more and returns when the running ones have ended.
     """
@@ -95,7 +95,7 @@ class ExecutorLoop:
         executors: Mapping[str, Executor],
         clock: Clock,
         dice: Random,
-        failed: Callable[[str, str], None],
+        failed: Callable[[str, str, str], None],
         end_remains: Callable[[str], Awaitable[None]] = nothing_remains,
     ) -> None:
         self.journal, self.current_state, self.settings, self.clock = journal, current_state, settings, clock
@@ -183,12 +183,15 @@ class ExecutorLoop:
         drafts, now = [], self.clock.now()
         most = self.settings().budget.of_rules
         spent = {
-            rule
-            for rule in {effect.rule for effect in effects if not effect.survival}
+            rule: commit
+            for rule, commit in {
+                effect.rule: effect.commit for effect in effects if not effect.survival
+            }.items()
             if self._refusals.of(rule, now) >= most
         }
         for rule in sorted(spent):
-            self.failed(f"rule:{rule}", f"its effects are left out for now: {most} a minute were refused")
+            words = f"its effects are left out for now: {most} a minute were refused"
+            self.failed(f"rule:{rule}", words, spent[rule])
         open_ = self.current_state().effects
         room = OpenBound(open_.open.values())
         for number, effect in enumerate(effects):
@@ -208,7 +211,7 @@ class ExecutorLoop:
                 continue  # whoever wished for it decides anew at the tick of these news
             except PulseError as error:
                 self._refusals.add(effect.rule, effect.key, now)
-                self.failed(f"rule:{effect.rule}", f"effect {effect.key!r} left out: {error}")
+                self.failed(f"rule:{effect.rule}", f"effect {effect.key!r} left out: {error}", effect.commit)
             else:
                 drafts.append(Draft(effect, effect.key, cause, self.journal.new_id(), data=text))
         wishes = gate.unclaimed(drafts)
@@ -393,7 +396,7 @@ class ExecutorLoop:
         elif self._full_since is None:
             self._full_since = now
         elif now.since(self._full_since) >= LONG:
-            self.failed("executor", f"effects have been waiting for a slot; these are held: {self.slots}")
+            self.failed("executor", f"effects have been waiting for a slot; these are held: {self.slots}", "")
             self._full_since = now
 
     def _consider(self, effect: OpenEffect, state: State, now: Moment, drafts: list[Draft]) -> int:

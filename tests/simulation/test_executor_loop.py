@@ -693,7 +693,7 @@ def test_a_few_effects_of_rules_are_judged_at_a_time_and_the_loop_turns_in_betwe
     async def story(world: World) -> None:
         daemon = await world.start()
         refused, at_each_turn = list[str](), [0]
-        daemon.executor.failed = lambda whose, words: refused.append(words)
+        daemon.executor.failed = lambda whose, words, commit: refused.append(words)
 
         async def turn() -> None:
             while True:

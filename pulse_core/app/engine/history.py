@@ -32,15 +32,15 @@ def turns(engine: WorkflowContext, limit: int) -> Sequence[TurnJson]:
 def turns_in(events: Iterable[Told]) -> list[TurnJson]:
     """The promotes and rollbacks with what happened until the next one, oldest first."""
     found: list[TurnJson] = []
+    of: dict[str, TurnJson] = {}
     for event in events:
         if event["kind"] in TURNS:
             found.append(turn_of(event))
+            of[found[-1]["commit"]] = found[-1]
         elif found:
-            # Errors are recorded with their number a second later: the next turn may have come before.
-            commit = (event["data"] or {}).get("commit") if event["kind"] == ErrorReported.kind else None
-            count_event(
-                next((one for one in reversed(found[-2:]) if one["commit"] == commit), found[-1]), event
-            )
+            # Errors are recorded with their number up to ten minutes later: other turns may have come before.
+            commit = (event["data"] or {}).get("commit", "") if event["kind"] == ErrorReported.kind else ""
+            count_event(of.get(commit, found[-1]), event)
     return found
 
 
