@@ -33,7 +33,8 @@ class RepositoryChecks:
             repository = Repository(self.home)
             is_foreign = repository.is_staging_foreign()
             main, advice = repository.head(), [] if is_foreign else list(repository.staging().advice())
-            in_force, fault = self.in_force(), repository_fault(self.home) or repository.unreadable()
+            in_force = self.in_force()
+            fault = repository_fault(self.home) or repository.fault(in_force or main)
         except PulseError as error:
             yield Finding("engine", WARN, str(error), MEND)
             return

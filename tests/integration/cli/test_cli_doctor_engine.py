@@ -46,6 +46,17 @@ def test_settings_of_the_repository_that_git_cannot_read_are_told(tmp_path: Path
     assert "config, which only your own calls of git need: fatal: bad config line 1" in found.words
 
 
+def test_an_object_that_git_cannot_read_is_told_without_a_daemon(tmp_path: Path) -> None:
+    home = made(tmp_path)
+    objects = home.path / "engine" / ".git" / "objects"
+    largest = max(objects.glob("??/*"), key=lambda path: path.stat().st_size)
+    largest.chmod(0o600)
+    os.truncate(largest, 20)
+    (found,) = engine(home)
+    assert found.level == FAIL
+    assert "git fsck: " in found.words
+
+
 def test_a_home_without_one_is_well_too(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     home.create()
