@@ -14,6 +14,7 @@ from pulse_adapters.sqlite.backup.known_rows import (
     another_home,
     compare_with_log,
     last_backup,
+    last_backup_fault,
     last_checkpoint_row,
 )
 from pulse_adapters.sqlite.backup.saved_log import put_back
@@ -253,7 +254,8 @@ class StoreChecks:
         """Whether there is a recent backup, and the log still has what was in it."""
         last, often = last_backup(self.home), "upulse backup DIRECTORY, every day"
         if last is None:
-            yield Finding("backup", WARN, "there was no backup of this home yet", often)
+            words = last_backup_fault(self.home) or "there was no backup of this home yet"
+            yield Finding("backup", WARN, words, often)
             return
         when = self.spell(last.made_at, True)
         agrees, words = compare_with_log(

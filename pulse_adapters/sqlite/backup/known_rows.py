@@ -4,6 +4,7 @@ A log that was cut short is sound in itself; only who knows one of its later row
 """
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -118,9 +119,18 @@ def last_backup(home: HomeLayout) -> LastBackup | None:
     return None
 
 
+def last_backup_fault(home: HomeLayout) -> str:
+    """Why the home can't tell which backup was the last, in words; empty if it can, or never knew of one."""
+    path = home.path / LAST_BACKUP
+    if last_backup(home) or not os.path.lexists(path):
+        return ""
+    return f"{path} can't be read: which backup was the last, and that the log has its rows, nobody can tell"
+
+
 def compare_with_backup(home: HomeLayout) -> Iterator[tuple[str, str]]:
     """What the last backup has against this log, or says of it: of its own last row, and of the newest it was made of."""
     if (last := last_backup(home)) is None:
+        yield "", last_backup_fault(home)
         return
     from pulse_adapters.sqlite.backup.manifest import read_manifest
 

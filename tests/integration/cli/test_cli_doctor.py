@@ -349,6 +349,10 @@ def test_backups_that_are_missing_old_or_know_more_are_said(quiet: CliHome, tmp_
     last = json.loads(kept.read_text())
     kept.write_text(json.dumps({**last, "made_at": last["made_at"] - 8 * 86_400 * 10**6}))
     assert findings(quiet, code=0)["backup"]["level"] == "warn"
+    kept.write_text(json.dumps(last)[:40])
+    assert "last-backup.json can't be read" in findings(quiet, code=0)["backup"]["words"]
+    assert "last-backup.json can't be read" in quiet.upulse("verify").err
+    kept.write_text(json.dumps(last))
     alter(quiet.path / "events.db", "DELETE FROM event WHERE seq = 3")
     found = findings(quiet, code=1)["backup"]
     assert "knows row 3, the log ends at row 2" in found["words"]
