@@ -7,9 +7,10 @@ import json
 import logging
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from pulse_adapters.sqlite.connect import connect_readonly, make_private, refuse_odd_files
@@ -40,26 +41,25 @@ KNOWS_ENGINES = "SELECT 1 FROM pragma_table_info('tick') WHERE name = 'engine'"
 
 
 class VitalsConnection(MendingConnection):
-    """A connection to the file of this name. opened: that file as it was opened, unless it is kept in memory."""
+    """A connection to a file. opened: that and its -wal as they were opened, by their names; nothing if kept in memory."""
 
-    path: Path
-    opened: os.stat_result | None = None
+    opened: Mapping[Path, os.stat_result] = MappingProxyType({})
 
 
 def loss(connection: sqlite3.Connection) -> str:
-    """Why what is written to it is lost, in words: the file is not there any more; empty if it is."""
-    if not isinstance(connection, VitalsConnection) or connection.opened is None:
-        return ""
-    try:
-        if os.path.samestat(os.lstat(connection.path), connection.opened):
-            return ""
-        now = "was replaced"
-    except OSError as error:
-        now = f"is gone ({error.strerror})"
-    return (
-        f"{connection.path} {now} while it was written: samples are lost at the end of this daemon; "
-        "`upulse daemon restart` begins with the file that is there then"
-    )
+    """Why what is written to it is lost, in words: its files are not there any more; empty if they are."""
+    for path, opened in connection.opened.items() if isinstance(connection, VitalsConnection) else ():
+        try:
+            if os.path.samestat(os.lstat(path), opened):
+                continue
+            now = "was replaced"
+        except OSError as error:
+            now = f"is gone ({error.strerror})"
+        return (
+            f"{path} {now} while it was written: samples are lost at the end of this daemon; "
+            "`upulse daemon restart` begins with the files that are there then"
+        )
+    return ""
 
 
 def open_vitals(path: Path) -> tuple[sqlite3.Connection, tuple[int, str]]:
@@ -131,7 +131,8 @@ def _open(path: Path) -> tuple[VitalsConnection, int]:
         last = connection.execute("SELECT coalesce(max(id), 0) FROM sample").fetchone()[0]
         if path != MEMORY:
             connection.shm, connection.is_writer = SharedMemory(path), True
-            connection.path, connection.opened = path, os.lstat(path)
+            names = filter(os.path.lexists, (path, files_of(path).wal))
+            connection.opened = {name: os.lstat(name) for name in names}
     except BaseException:
         connection.close()
         raise

@@ -108,7 +108,7 @@ async def test_what_does_not_fit_is_dropped_oldest_first_and_counted(tmp_path: P
         assert await vitals.samples([samples[5].id]) == [samples[5]]
 
 
-@pytest.mark.parametrize("harm", ["deleted", "replaced", "damaged"])
+@pytest.mark.parametrize("harm", ["deleted", "replaced", "damaged", "wal deleted", "wal replaced"])
 async def test_it_is_told_when_what_is_written_is_lost(tmp_path: Path, harm: str) -> None:
     path = tmp_path / "vitals.db"
     async with SqliteVitals.open(path) as vitals:
@@ -119,12 +119,19 @@ async def test_it_is_told_when_what_is_written_is_lost(tmp_path: Path, harm: str
             with closing(sqlite3.connect(path)) as other:
                 other.execute("DROP TABLE sample")
         else:
-            path.unlink()
-        if harm == "replaced":
-            path.write_bytes(b"")
+            lost = Path(f"{path}-wal") if harm.startswith("wal") else path
+            lost.unlink()
+            if harm.endswith("replaced"):
+                lost.write_bytes(b"")
         vitals.sample("k", at(2), {})
         await vitals.flush()
-        words = {"deleted": "is gone (No such file", "replaced": "was replaced", "damaged": "no such table"}
+        words = {
+            "deleted": "vitals.db is gone (No such file",
+            "replaced": "vitals.db was replaced",
+            "damaged": "no such table",
+            "wal deleted": "vitals.db-wal is gone (No such file",
+            "wal replaced": "vitals.db-wal was replaced",
+        }
         assert words[harm] in vitals.trouble
 
 
