@@ -26,10 +26,26 @@ _PUT_BACK = "put it back; if it was taken away on purpose, the next start of the
 def verify_log(home: HomeLayout, anchors: Sequence[str] = ()) -> VerifyResult:
     """How many rows of the log are what was written, and what is wrong with the next. anchors: more places to ask."""
     if not (words := another_home(home)):
-        return compared(home, verify(home.events, home.objects, expect=last_checkpoint_row(home)), anchors)
+        verdict = compared(home, verify(home.events, home.objects, expect=last_checkpoint_row(home)), anchors)
+        if not verdict.fault and (words := _backup_fault(home)):
+            verdict = verdict._replace(fault=words, fits_itself=True)
+        return verdict
     verdict = verify(home.events, home.objects)
     fault = f"{words}; {verdict.fault}" if verdict.fault else words
     return verdict._replace(fault=fault, fits_itself=not verdict.fault)
+
+
+def _backup_fault(home: HomeLayout) -> str:
+    """Why the backup in this place would not be put back; empty if it would, or a daemon has made a home of it."""
+    if home.run.exists() or not (home.path / "backup.json").exists():
+        return ""
+    from pulse_adapters.sqlite.backup.restore import checked_manifest
+
+    try:
+        checked_manifest(home.path, lambda words: None)
+    except PulseError as error:
+        return str(error)
+    return ""
 
 
 def compared(home: HomeLayout, verdict: VerifyResult, anchors: Sequence[str] = ()) -> VerifyResult:

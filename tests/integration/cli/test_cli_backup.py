@@ -86,6 +86,17 @@ def test_a_backup_is_a_home_of_its_own_and_its_owners_alone(quiet: CliHome, back
     assert {stat.S_IMODE(path.stat().st_mode) for path in (backup, backup / "objects")} == {0o700}
 
 
+def test_verify_finds_what_would_keep_a_backup_from_being_put_back(quiet: CliHome, backup: Path) -> None:
+    copy, settings = CliHome(backup), (backup / "config.toml").read_bytes()
+    (backup / "config.toml").write_bytes(settings[:-1] + b" ")
+    said = copy.upulse("verify", code=1).out
+    assert said.startswith(f"damaged: {backup}/config.toml is not what was backed up")
+    assert "is not what was backed up" in copy.upulse("verify", "--json", code=1).json["fault"]
+    assert "is not what was backed up" in quiet.upulse("restore", str(backup), code=1).err
+    (backup / "run").mkdir()  # as a daemon makes it: then it is a home, and no backup any more
+    assert copy.upulse("verify").out.startswith("ok: 3 rows")
+
+
 def test_more_settings_are_in_a_backup_and_come_back(quiet: CliHome, tmp_path: Path) -> None:
     written(quiet)
     (quiet.path / "conf.d").mkdir()
