@@ -66,7 +66,11 @@ class Tools:
         try:
             return home_status(self.home)
         except Refused:  # a run may not ask the daemon for it; where the files are its user's, it reads them
-            return offline_status(self.home, self.home.daemon.lock_holder())
+            status = offline_status(self.home, self.home.daemon.lock_holder())
+            daemon = status["daemon"]
+            if daemon["state"] == "not-answering":  # it has just answered, with that refusal
+                daemon["state"] = "running"
+            return status
 
     def recent_incidents(self, since: Since = "3h") -> Any:
         """What happened lately, also while you were down: what failed, what Pulse did about it, and whether it helped."""

@@ -17,6 +17,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.subscriptions import ResourceUpdated
 
 from pulse_adapters.config.home import Home
+from pulse_adapters.ipc.daemon_client import SocketDaemonClient
 from pulse_adapters.ipc.lock import HomeLock
 from pulse_adapters.mcp.server import (
     BURST,
@@ -35,6 +36,7 @@ from pulse_adapters.mcp_http.http_server import stateless_app
 from pulse_core.app.context import HomeContext
 from pulse_core.model.errors import Damaged, Refused
 from pulse_core.model.event import Draft
+from pulse_core.model.home_status import HomeStatus
 from pulse_core.model.kinds import ErrorReported
 from pulse_core.model.payload import Payload
 from pulse_core.model.text import DATA
@@ -145,6 +147,24 @@ async def test_one_incident_is_a_resource_under_the_id_that_the_list_of_them_tel
             assert await read(f"pulse://incident/{one['id']}") == (DATA, one)
         with pytest.raises(MCPError, match="no event"):
             await client.read_resource("pulse://incident/01900000-0000-7000-8000-000000000000")
+
+
+async def test_a_run_whose_status_comes_from_files_is_not_told_that_the_daemon_is_silent(
+    tmp_path: Path,
+) -> None:
+    class RefusingDaemon(SocketDaemonClient):
+        """One that answers, and does not tell a run of an agent how all stands."""
+
+        def status(self) -> HomeStatus:
+            raise Refused("a run of an agent may append and ask for its state, which is its task; not status")
+
+    home = Home(tmp_path / "home")
+    home.create()
+    write_settings(home, demo=False)
+    own = Tools(replace(home_context(home), daemon=RefusingDaemon(home)), "ada", cast(Any, None))
+    assert own.status()["daemon"]["state"] == "stopped"  # it has ended since it answered
+    with HomeLock(home.lock, "test", wait=1):
+        assert own.status()["daemon"]["state"] == "running"
 
 
 TASK, WISH = "task_000001", "01900000-0000-7000-8000-000000000001"
