@@ -120,10 +120,12 @@ class EffectExplanation:
         }
 
     def _attempts(self) -> Iterator[Told]:
-        """Each attempt from its beginning to its end."""
+        """Each attempt from its beginning to its end; one that ended with its daemon has none."""
         begun: Event | None = None
         for row, phase in self.timeline.steps:
             if phase is Phase.EXECUTING:
+                if begun:
+                    yield self._attempt(begun, None)
                 begun = row
             elif begun:
                 yield self._attempt(begun, row)
@@ -270,8 +272,9 @@ def _followed(log: EventReader, one: EffectTimeline, process: str) -> Event | No
     """
     if not one.outcome:
         return None
-    begun = max((row.seq for row, phase in one.steps if phase is Phase.EXECUTING), default=one.outcome.seq)
     is_stop = one.data.get("action") == STOP_PROCESS
+    begins = [row.seq for row, phase in one.steps if phase is Phase.EXECUTING] or [one.outcome.seq]
+    begun = begins[0] if is_stop else begins[-1]  # what an attempt began to stop may end between two of them
     expected = ProcessDied if is_stop else ProcessUp
     seen = _first(log, process, (expected.kind,), begun)
     if seen and seen.seq < one.outcome.seq:

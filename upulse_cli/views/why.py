@@ -134,7 +134,7 @@ def _steps(story: Told) -> Iterator[tuple[float, Text | Tree]]:
     wish = story["wish"]
     yield wish["ms"], _wish(wish, story["effect"])
     for number, attempt in enumerate(story["attempts"], start=1):
-        yield attempt["ms"], _attempt(number, attempt)
+        yield attempt["ms"], _attempt(number, attempt, number == len(story["attempts"]))
     if (outcome := story["outcome"]) and not story["attempts"]:
         yield _step(outcome, outcome["kind"], said(outcome))
     if followed := story["followed"]:
@@ -205,10 +205,11 @@ def _wish(wish: Told, effect: Told) -> Tree:
     return drawn
 
 
-def _attempt(number: int, attempt: Told) -> Tree | Text:
+def _attempt(number: int, attempt: Told, is_last: bool) -> Tree | Text:
     end = attempt["end"]
     if end is None:
-        return _at(attempt["ms"], "executing", f"attempt {number}, not ended yet")
+        how = "not ended yet" if is_last else "the daemon ended meanwhile"
+        return _at(attempt["ms"], "executing", f"attempt {number}, {how}")
     drawn = Tree(_at(attempt["ms"], "executing", f"attempt {number}"))
     drawn.add(_at(end["ms"], end["kind"].removeprefix("effect-"), said(end)))
     return drawn

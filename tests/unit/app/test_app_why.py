@@ -307,6 +307,21 @@ def test_what_follows_a_stop_is_an_end_and_no_later_start(scene: Scene, ends: bo
     assert (followed and followed["kind"]) == ("process-died" if ends else None)
 
 
+def test_an_attempt_that_ended_with_its_daemon_is_told_and_so_is_what_it_did(scene: Scene) -> None:
+    stop = Effect(action="stop-process", key="stop-process:web", params={"process": "web"}, reason="root")
+    id_ = str(scene.at(1, stop, "stop-process:web")["id"])
+    scene.at(2, EffectExecuting(attempt=1), id_)
+    scene.at(8, ProcessDied(pid=7, evidence="process 7 is gone", healthy=True), "web")
+    scene.at(9, EffectExecuting(attempt=2), id_)
+    scene.at(10, EffectAcked(took_us=5), id_)
+    assert [" ".join(line.split()) for line in shown(scene, id_)[-4:]] == [
+        "1 s executing attempt 1, the daemon ended meanwhile",
+        "7 s process-died web: process 7 is gone",
+        "8 s executing attempt 2",
+        "9 s acked after 5 us",
+    ]
+
+
 def test_who_waits_for_another_is_told_with_its_own_end_and_who_stopped_the_other(scene: Scene) -> None:
     of = [{"name": "db", "start": ["db"]}, {"name": "web", "start": ["web"], "depends_on": ["db"]}]
     scene.settings = Settings.model_validate({"process": of})
