@@ -13,10 +13,12 @@ from pulse_core.checks.outcomes import of_vital, senses_of
 from pulse_core.checks.settings import CHECKS, CheckSettings
 from pulse_core.model.errors import Refused, hint
 from pulse_core.model.kinds import SettingsLoaded
+from pulse_core.model.names import PROCESS_USAGE
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.ports.watcher import Watcher
 from pulse_core.settings.settings import Settings
 from pulse_core.watch.on_demand import WatcherOnDemand
+from pulse_core.watch.process_alive import ProcessAlive
 
 
 def watchers(context: WatcherContext) -> Sequence[Watcher]:
@@ -48,7 +50,7 @@ def doubts(home: Path, settings: Settings, samples: Sequence[Sample]) -> Mapping
 
 def _doubts(check: CheckSettings, settings: Settings, samples: Sequence[Sample]) -> Iterator[str]:
     sensed = {sample.key: Window((sample,)) for sample in samples}
-    if check.vital and sensed:
+    if check.vital and sensed and not _is_new(check.vital, settings, sensed):
         yield from filter(None, [vital_fault(check, sensed)])
     for argv, fault in ((check.command, program_fault), (check.run, partial(allow_fault, settings))):
         try:
@@ -57,6 +59,19 @@ def _doubts(check: CheckSettings, settings: Settings, samples: Sequence[Sample])
             words = str(error)
         if words:
             yield words
+
+
+def _is_new(vital: str, settings: Settings, sensed: Mapping[str, Window]) -> bool:
+    """Whether it is of a check or process of these settings that nobody has looked at yet, as they are not in force."""
+    names = {
+        KEY: [check.name for check in CHECKS.of(settings)],
+        ProcessAlive.key: (processes := [process.name for process in settings.process]),
+        PROCESS_USAGE: processes,
+    }
+    sense, _, rest = vital.partition(".")
+    last = sensed.get(sense, Window()).last
+    known = last.data if last else {}
+    return any(rest.startswith(f"{name}.") for name in names.get(sense, ()) if name not in known)
 
 
 def vital_fault(check: CheckSettings, sensed: Mapping[str, Window]) -> str:

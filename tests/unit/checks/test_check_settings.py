@@ -176,3 +176,25 @@ def test_a_vital_that_nothing_has_sensed_is_doubtful_once_anything_was() -> None
         "system-resource.memroy": "nothing senses system-resource.memroy (did you mean 'system-resource.memory'?)",
         "gpu.heat": "nothing has sensed gpu.heat yet (there are: system-resource)",
     }
+
+
+def test_a_vital_of_what_only_these_settings_have_is_not_doubted() -> None:
+    system = Sample(1, "system-resource", Moment(0, "boot", 0), {"memory": 0.5})
+    looks = Sample(2, "checks", Moment(0, "boot", 0), {"db": {"ok": 1}})
+    usage = Sample(3, "process-usage", Moment(0, "boot", 0), {"older": {"memory": 1}})
+    told = {}
+    for vital in (
+        "checks.page.latency_ms",
+        "checks.db.latency",
+        "process-usage.gateway.memory",
+        "checks.no.ok",
+    ):
+        checks = '[[check]]\nname = "page"\nhttp = "http://127.0.0.1:1/"\n[[check]]\nname = "db"\ncommand = ["true"]\n'
+        settings = validate(tomllib.loads(f'{checks}{TABLES}vital = "{vital}"\nover = 1'))
+        told[vital] = doubts(Path("/"), settings, (system, looks, usage)).get("check it", "")
+    assert {vital: bool(words) for vital, words in told.items()} == {
+        "checks.page.latency_ms": False,
+        "checks.db.latency": True,
+        "process-usage.gateway.memory": False,
+        "checks.no.ok": True,
+    }
