@@ -11,8 +11,8 @@ class Backup(NamedTuple):
     """A backup that was made: where it is, when (UTC microseconds), up to which row, and what is in it.
 
     chain: the last row's chain value in hex; accepted: the damage in the log that a person had accepted;
-    left_out: folders that are deeper, or have longer paths, than a backup can hold; engine_fault: why the engine in it is
-    of no use, empty if it is whole.
+    left_out: folders that are deeper, or have longer paths, than a backup can hold, and snapshots of ticks that were
+    altered; engine_fault: why the engine in it is of no use, empty if it is whole.
     """
 
     path: str

@@ -1,7 +1,7 @@
 """`upulse backup`, `restore` and `verify`: a copy of the home elsewhere, and back; is the log what was written?"""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -40,16 +40,21 @@ def backup(
     say(f"Backed up to {made.path}: {size}.")
     if made.accepted:
         say(f"It carries the damage that was accepted: {made.accepted}")
-    if made.left_out:
-        say(
-            one_line(
-                f"LEFT OUT: {count(len(made.left_out), 'folder')} too deep for a backup: {made.left_out[0]}"
-            )
-        )
+    for line in left_out_in_words(made.left_out):
+        say(one_line(line))
     if made.engine_fault:
         say(one_line(f"BROKEN: the engine in it: {made.engine_fault}"))
         say("Keep the last backup whose engine is whole; of that, put BACKUP/engine back.")
         raise typer.Exit(1)
+
+
+def left_out_in_words(names: Sequence[str]) -> Iterator[str]:
+    """What is not in a backup, and why."""
+    snapshots = [name for name in names if name.startswith("objects/")]
+    if folders := [name for name in names if name not in snapshots]:
+        yield f"LEFT OUT: {count(len(folders), 'folder')} too deep for a backup: {folders[0]}"
+    if snapshots:
+        yield f"LEFT OUT: {count(len(snapshots), 'snapshot')} of ticks, altered in the home: {snapshots[0]}"
 
 
 def restore(

@@ -223,6 +223,8 @@ class BackupWriter:
                     self.files[target.relative_to(self.work).as_posix()] = fact
                 else:
                     target.unlink()
+                    if name not in named:
+                        self.left_out.append(target.relative_to(self.work).as_posix())
 
     def _copy_plain(self) -> None:
         for name in (self.home.config.name, *(log.name for log in self.home.shadow_logs)):

@@ -36,6 +36,7 @@ from pulse_core.ports.readers import EventQuery
 from tests.integration.git.git_scene import ADA, git, template
 from tests.repositories import repository_of
 from tests.small_disk import small_disk
+from upulse_cli.commands.backup import left_out_in_words
 
 
 class BackupScene:
@@ -507,3 +508,22 @@ def nest(folder: Path, name: str, times: int) -> None:
         os.close(here)
         here = inner
     os.close(here)
+
+
+def test_altered_snapshots_of_ticks_are_left_out_and_named(scene: BackupScene) -> None:
+    scene.write("one")
+    whole, altered = (hashlib.sha256(content).hexdigest() for content in (b"whole", b"altered"))
+    for name, content in ((whole, b"whole"), (altered, b"as a disk gives it back")):
+        (scene.home.objects / name[:2]).mkdir(parents=True)
+        (scene.home.objects / name[:2] / name[2:]).write_bytes(content)
+    vitals, _ = open_vitals(scene.home.vitals)
+    with closing(vitals):
+        for tick, name in enumerate(
+            (whole, altered, "0" * 64)
+        ):  # that of the last one is gone, as at each trim
+            values = (tick, 1, "boot", 1, "", 1, "", "", "", "", "", "", 1, 1, name)
+            vitals.execute(f"INSERT INTO tick VALUES ({', '.join('?' * 15)}, NULL)", values)
+    made = scene.backups.make(scene.place("backup"), silent)
+    assert made.left_out == [f"objects/{altered[:2]}/{altered[2:]}"]
+    (said,) = left_out_in_words(made.left_out)
+    assert said.startswith("LEFT OUT: 1 snapshot of ticks, altered in the home: objects/")
