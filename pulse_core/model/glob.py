@@ -16,6 +16,10 @@ LONGEST = 500
 WILDCARDS = 50
 """Wildcards of a pattern at most: with more it takes milliseconds to read."""
 
+PATTERNS = 1_024
+"""Patterns that are kept as read: more than there may be silences, windows and routes of notices together. Where one fell
+out before it was asked again, each was read anew for each effect, which takes a millisecond."""
+
 _CLASS = re.compile(r"\[(!?+)(\]?+[^\]]*)\]", re.DOTALL)
 _ITEM = re.compile(r"(.)-(.)|(.)", re.DOTALL)
 _NOTHING = r"[^\x{0}-\x{10FFFF}]"
@@ -32,12 +36,17 @@ def glob_fault(pattern: str) -> str:
 
 def glob_matches(pattern: str, text: str) -> bool:
     """Whether the pattern matches the whole text; one with a fault matches nothing."""
-    if glob_fault(pattern) or (search := _search(pattern)) is None:
-        return False
-    return search.finds(text.encode("utf-8", "replace"))
+    search = usable_pattern(pattern)
+    return search is not None and search.finds(text.encode("utf-8", "replace"))
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=PATTERNS)
+def usable_pattern(pattern: str) -> SearchPattern | None:
+    """The pattern as it is searched; None if it has a fault, and matches nothing."""
+    return None if glob_fault(pattern) else _search(pattern)
+
+
+@lru_cache(maxsize=PATTERNS)
 def _search(pattern: str) -> SearchPattern | None:
     middle = pattern.strip("*")
     if not middle:

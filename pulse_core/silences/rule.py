@@ -48,7 +48,7 @@ def _with_what_held_back(verdict: Verdict, prev: Snapshot, curr: Snapshot) -> Ve
     """The verdict in which new effects say which silence had held them back."""
     effects, ended = list(verdict.effects), tuple(silences_in_force(prev))
     for place, effect in enumerate(effects) if ended else ():
-        if (by := longest_hold(effect.key, ended)) and was_due(effect, prev, curr):
+        if was_due(effect, prev, curr) and (by := longest_hold(effect.key, ended)):
             effects[place] = told_as_held(effect, by.whose)
     return replace(verdict, effects=tuple(effects))
 

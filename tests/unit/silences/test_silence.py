@@ -9,6 +9,7 @@ from hypothesis import given as over
 from hypothesis import strategies as st
 
 from pulse_core.composition import current_holds
+from pulse_core.model.glob import glob_matches, usable_pattern
 from pulse_core.model.kinds import Effect, ProcessDied
 from pulse_core.model.payload import Role
 from pulse_core.model.verdict import Verdict
@@ -311,3 +312,23 @@ def test_thousands_of_silences_of_an_old_log_are_folded_in_no_time_and_expired_o
     late = added.mono + 3 * HOUR_US
     state = SILENCES.after(state, [added._replace(id=f"late-{number}", mono=late) for number in range(97)])
     assert set(state.of) == {f"late-{number}" for number in range(97)}
+
+
+def test_what_a_rule_wishes_is_compared_once_with_each_silence_and_no_pattern_is_read_again() -> None:
+    """All of it is on the daemon's loop, and an engine may wish a hundred effects in each tick."""
+    story = given(silence, busy)
+    for number in range(MOST):
+        story.event(SilenceAdded(expires_us=HOUR_US), f"nothing*{number}?")
+    assert emitted(story) == list(KEYS)
+    before = usable_pattern.cache_info()
+    story.after("1s").tick()
+    now = usable_pattern.cache_info()
+    assert (now.hits - before.hits, now.misses) == (MOST * len(KEYS), before.misses)
+
+
+def test_as_many_patterns_as_there_may_be_at_once_are_kept_as_read() -> None:
+    patterns = [f"nothing*{number}?" for number in range(MOST + 2 * 256)]
+    for _ in range(2):
+        before = usable_pattern.cache_info().misses
+        assert not any(glob_matches(pattern, KEYS[0]) for pattern in patterns)
+    assert usable_pattern.cache_info().misses == before
