@@ -38,6 +38,7 @@ from pulse_adapters.sqlite.checkpoints import read_checkpoints, read_host
 from pulse_adapters.sqlite.connect import connect_readonly, is_orphaned_wal, refuse_damage
 from pulse_adapters.sqlite.errors import is_of_values, translate_error
 from pulse_adapters.sqlite.events import SqliteEventLog
+from pulse_adapters.sqlite.last_write import last_row_noted, last_row_of_any
 from pulse_adapters.sqlite.wal import last_rowid
 from pulse_adapters.workers.database_files import files_of, left_beside_link, names_beside
 from pulse_adapters.workers.plain_file import open_plain
@@ -246,8 +247,10 @@ class HomeRestore:
         """What is to be said; how many rows are lost is told by those alone that know this log, and not one before it."""
         ours, last = ("", self.manifest.host), last_backup(self.home)
         heads = [kept.head.seq for kept in read_checkpoints(self.home.state).values()]
+        noted = last_row_noted if self.home.events.exists() else last_row_of_any
         known = max(
             present.seq,
+            noted(self.home.events) if read_host(self.home.state) in ours else 0,
             last.row[0] if last and last.host in ours else 0,
             *(heads if read_host(self.home.state) in ours else ()),
             self.anchored(self.manifest.host),

@@ -527,3 +527,21 @@ def test_altered_snapshots_of_ticks_are_left_out_and_named(scene: BackupScene) -
     assert made.left_out == [f"objects/{altered[:2]}/{altered[2:]}"]
     (said,) = left_out_in_words(made.left_out)
     assert said.startswith("LEFT OUT: 1 snapshot of ticks, altered in the home: objects/")
+
+
+@pytest.mark.parametrize("harm", ["its end is gone", "it is gone"])
+def test_rows_that_the_home_noted_and_nothing_holds_any_more_are_said_to_be_lost(
+    scene: BackupScene, harm: str
+) -> None:
+    """As after a kill and the loss of a -wal: events.db-boot alone knows of them."""
+    scene.write("one")
+    made, before = scene.backups.make(scene.place("backup"), silent), scene.home.events.read_bytes()
+    scene.write("two", "three")
+    if harm == "it is gone":
+        scene.home.events.unlink()
+    else:
+        scene.home.events.write_bytes(before)
+    restored, _ = scene.backups.restore(made.path, True, nothing, silent)
+    assert (restored.rows, restored.salvaged, restored.lost) == (1, 0, 2)
+    restored, _ = scene.backups.restore(made.path, True, nothing, silent)
+    assert restored.lost == 0  # that was told, and is in the log
