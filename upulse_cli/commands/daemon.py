@@ -138,7 +138,7 @@ def reload(
     elif changed:
         for name, words in changed.items():
             say(f"{name}: {words}")
-        say("To restart them all: upulse daemon reload --restart")
+        say(f"To restart {', '.join(changed)} now: upulse daemon reload --restart")
 
 
 @app.command()

@@ -308,7 +308,9 @@ def test_a_reload_names_what_is_down_for_now_and_tries_it_at_once_if_asked(live:
         live.upulse("daemon", "reload", "--restart")
         eventually(lambda: live.process("demo")["state"] == "flapping", "its restarts not to help")
         config.write_text(rarely)
-        assert "; next try in " in live.upulse("daemon", "reload").err
+        said = live.upulse("daemon", "reload").err
+        assert "; next try in " in said
+        assert said.endswith("To restart demo now: upulse daemon reload --restart\n")
         assert "Restart requested: demo." in live.upulse("daemon", "reload", "--restart").err
         live.pid_when_up("demo", other_than=before)
     finally:
