@@ -37,6 +37,8 @@ from pulse_adapters.sqlite.backup.restore import HomeRestore
 from pulse_adapters.sqlite.backup.swap import finish_decided
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
 from pulse_adapters.sqlite.errors import code, translate_error
+from pulse_adapters.sqlite.last_write import last_row_noted
+from pulse_adapters.sqlite.open_log import refuse_lost_end
 from pulse_adapters.sqlite.payloads import MARK, is_object_name, object_path, referenced_object
 from pulse_adapters.workers.database_files import files_of
 from pulse_adapters.workers.file_systems import answer_in_time
@@ -153,7 +155,8 @@ class BackupWriter:
         """Copy all of it and have it on disk; raises Damaged if the log is not sound."""
         if words := another_home(self.home):
             raise Damaged(f"{words}; see: upulse doctor")
-        known = last_checkpoint_row(self.home)  # before the copy: what was there then must be in it
+        # Before the copy: what was there then must be in it.
+        known, noted = last_checkpoint_row(self.home), last_row_noted(self.home.events)
         if last := last_backup(self.home):  # what it had must be there still
             who = f"the backup in {last.path}"
             agrees, words = compare_with_log(self.home, last.row, who, last.made_at, last.host)
@@ -166,6 +169,7 @@ class BackupWriter:
         sync_all(self.work)
         self.progress("reading it back …")
         log = examine(self.work / "events.db", self.work / "objects", known)
+        refuse_lost_end(self.home.events, log.seq, noted)
         for name, fact in self.files.items():
             found = fact_of(self.work, name)
             if (found.sha256, found.link) != (fact.sha256, fact.link):

@@ -541,6 +541,9 @@ def test_rows_that_the_home_noted_and_nothing_holds_any_more_are_said_to_be_lost
         scene.home.events.unlink()
     else:
         scene.home.events.write_bytes(before)
+        with pytest.raises(Damaged, match="ends at row 1, and had 3 rows: the 2 after it are LOST"):
+            scene.backups.make(scene.place("another"), silent)
+        assert not Path(scene.place("another")).exists()
     restored, _ = scene.backups.restore(made.path, True, nothing, silent)
     assert (restored.rows, restored.salvaged, restored.lost) == (1, 0, 2)
     restored, _ = scene.backups.restore(made.path, True, nothing, silent)
