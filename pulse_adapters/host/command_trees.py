@@ -14,6 +14,8 @@ from pulse_core.ports.host import ProcessId
 
 FEW = 8
 """Descendants that are looked for on the loop, a tenth of a millisecond each."""
+FEW_THREADS = 100
+"""Threads of each, of which every one is asked for its children."""
 _LOOKS = 400
 """Looks at whether who was killed is dead, at most."""
 
@@ -69,19 +71,32 @@ def _mark(marker: str) -> str:
 def _kill_few(main: ProcessId) -> list[ProcessId]:
     """SIGKILL to a child that leads a session, its group and its descendants; none if they are many, or one may not be."""
     line, ahead = dict[int, ProcStat](), [main.pid]
-    while ahead:
-        parent = ahead.pop()
-        for pid in children(parent) - line.keys():
-            # Its number may be somebody else's by now.
-            if (seen := read_stat(pid)) and seen.parent == parent:
-                line[pid] = seen
-                ahead.append(pid)
-        if len(line) > FEW:
-            return []
-    killed = [main, *(seen.found for seen in line.values())]
     try:
+        while ahead:
+            parent = ahead.pop()
+            if _threads_of(parent) > FEW_THREADS:
+                return []
+            born = children(parent) - line.keys()
+            if len(line) + len(born) > FEW:  # before they are read: they may be thousands
+                return []
+            for pid in born:
+                # Its number may be somebody else's by now.
+                if (seen := read_stat(pid)) and seen.parent == parent:
+                    line[pid] = seen
+                    ahead.append(pid)
+        for pid in (
+            main.pid,
+            *line,
+        ):  # before any is killed: whose parent is gone is not found, and not told of
+            os.kill(pid, 0)
         with suppress(ProcessLookupError):
             os.killpg(main.pid, signal.SIGKILL)
+        killed = [main, *(seen.found for seen in line.values())]
         return killed if all(send(one, signal.SIGKILL) for one in killed) else []
-    except OSError:  # it may not be signalled, or no descriptor is to be had
+    except OSError:  # one may not be signalled, or is gone, or no descriptor is to be had
         return []
+
+
+def _threads_of(pid: int) -> int:
+    seen = read_stat(pid)
+    return seen.threads if seen else 0

@@ -2,20 +2,22 @@
 
 import asyncio
 import os
+import sys
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from pulse_adapters.host import marked_processes
+from pulse_adapters.host import command_trees, marked_processes
 from pulse_adapters.host.command_prober import LocalCommandProber
 from pulse_adapters.host.marked_processes import MarkedProcesses
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.memory.commands import MemoryCommands
-from pulse_adapters.workers import process_tree
+from pulse_adapters.workers import proc, process_tree
 from pulse_adapters.workers.proc import environment, live_processes
 from pulse_core.ports.commands import CommandAnswer, CommandProber, CommandRequest
+from pulse_core.ports.host import ProcessId
 
 
 @pytest.fixture(params=["memory", "local"])
@@ -104,6 +106,51 @@ async def test_commands_that_take_too_long_cost_no_search_of_the_whole_machine(
     requests = [CommandRequest(f"check:{number}", argv, 300_000) for number in range(20)]
     monkeypatch.setattr(process_tree.SHARED, "asked", lambda: pytest.fail("all processes were read"))
     assert {answer.ok for answer in await asyncio.gather(*map(prober.ask, requests))} == {False}
+    assert not [one for one in live_processes() if f"@{tmp_path}\0".encode() in environment(one.pid)]
+    await prober.close()
+    spawner.close()
+
+
+MANY_THREADS = """
+import threading, time
+for _ in range(150):
+    threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["sh", "-c", "i=0; while [ $i -lt 60 ]; do sleep 1000 & i=$((i+1)); done; wait"],
+        [sys.executable, "-c", MANY_THREADS],
+    ],
+    ids=["children", "threads"],
+)
+async def test_a_command_of_many_children_or_threads_is_not_read_on_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argv: list[str]
+) -> None:
+    spawner = Spawner()
+    prober = LocalCommandProber(spawner, str(tmp_path))
+    read, files = proc.read_proc_file, list[str]()
+
+    def noted(path: str) -> bytes | None:
+        if threading.current_thread() is threading.main_thread():
+            files.append(path)
+        return read(path)
+
+    kill_few, few = command_trees._kill_few, list[str]()
+
+    def bounded(main: ProcessId) -> list[ProcessId]:
+        with monkeypatch.context() as patched:
+            patched.setattr(proc, "read_proc_file", noted)
+            killed = kill_few(main)
+        few.extend(files)
+        return killed
+
+    monkeypatch.setattr(command_trees, "_kill_few", bounded)
+    assert not (await prober.ask(CommandRequest("check:it", argv, 2_000_000))).ok
+    assert 0 < len(few) <= 2 * command_trees.FEW
     assert not [one for one in live_processes() if f"@{tmp_path}\0".encode() in environment(one.pid)]
     await prober.close()
     spawner.close()
