@@ -13,7 +13,7 @@ from pulse_core.app.engine.promote import Proposal
 from pulse_core.app.incidents import incident as find_incident
 from pulse_core.app.incidents import incidents
 from pulse_core.app.state import current_value, usable_settings
-from pulse_core.app.status import home_status, offline_status
+from pulse_core.app.status import home_status
 from pulse_core.app.why import why
 from pulse_core.mcp.client_scope import OPEN_PULL_REQUEST
 from pulse_core.mcp.client_scope import TOOLS as CHANGING
@@ -63,14 +63,7 @@ class Tools:
 
     def status(self) -> Mapping[str, Any]:
         """How this machine and Pulse stand: processes, conditions, open effects, vitals."""
-        try:
-            return home_status(self.home)
-        except Refused:  # a run may not ask the daemon for it; where the files are its user's, it reads them
-            status = offline_status(self.home, self.home.daemon.lock_holder())
-            daemon = status["daemon"]
-            if daemon["state"] == "not-answering":  # it has just answered, with that refusal
-                daemon["state"] = "running"
-            return status
+        return home_status(self.home)
 
     def recent_incidents(self, since: Since = "3h") -> Any:
         """What happened lately, also while you were down: what failed, what Pulse did about it, and whether it helped."""

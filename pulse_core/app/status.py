@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from pulse_core.app.context import HomeContext
-from pulse_core.model.errors import NoHome, NotAnswering
+from pulse_core.model.errors import NoHome, NotAnswering, Refused
 from pulse_core.model.home_status import DaemonStatus, GuardedProcessStatus, HomeStatus, LockHolder
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.text import count_kinds
@@ -24,19 +24,21 @@ def home_status(home: HomeContext) -> HomeStatus:
         return home.daemon.status()
     except NotAnswering:
         return offline_status(home, home.daemon.lock_holder())
+    except Refused:  # a run of an agent may not ask for it; where the files are its user's, it reads them
+        return offline_status(home, home.daemon.lock_holder(), has_refused=True)
 
 
 def guarded_processes(home: HomeContext) -> Mapping[str, GuardedProcessStatus]:
-    """How each guarded process stands, by the word of the daemon; empty if none answers."""
+    """How each guarded process stands, by the word of the daemon; empty if none tells it."""
     try:
         return {process["name"]: process for process in home.daemon.status()["processes"]}
-    except NotAnswering:
+    except (NotAnswering, Refused):
         return {}
 
 
 def unwritten_words(home: HomeContext) -> str:
-    """What the daemon holds in memory since no disk takes it, in words; empty if that is nothing, or none answers."""
-    with suppress(NotAnswering):
+    """What the daemon holds in memory since no disk takes it, in words; empty if that is nothing, or none tells it."""
+    with suppress(NotAnswering, Refused):
         if held := home.daemon.status()["log"].get("held"):
             return f"the log can't be written; held in memory: {count_kinds(held)}"
     return ""
@@ -75,6 +77,8 @@ def daemon_status(home: HomeContext) -> DaemonStatus:
         return home.daemon.status()["daemon"]
     except NotAnswering:
         return silent_daemon(home.daemon.lock_holder())
+    except Refused:
+        return silent_daemon(home.daemon.lock_holder(), has_refused=True)
 
 
 def why_unheard(home: HomeContext) -> str | None:
@@ -126,20 +130,26 @@ def why_last_known(daemon: DaemonStatus) -> str:
     return ""
 
 
-def silent_daemon(holder: LockHolder | None, stopped: str = "") -> DaemonStatus:
-    """A daemon that does not answer: stuck or just starting if it holds the lock, else stopped since then."""
+def silent_daemon(holder: LockHolder | None, stopped: str = "", has_refused: bool = False) -> DaemonStatus:
+    """A daemon that tells nothing: stuck or just starting if it holds the lock, else stopped since then.
+
+    has_refused: it has just answered, and runs if it still holds the lock.
+    """
     if holder is None:
         return {"state": "stopped", "pid": None, "since": stopped or None, "version": None}
     return {
-        "state": "not-answering",
+        "state": "running" if has_refused else "not-answering",
         "pid": holder.pid,
         "since": iso(holder.since_at) if holder.since_at else None,
         "version": holder.version or None,
     }
 
 
-def offline_status(home: HomeContext, holder: LockHolder | None) -> HomeStatus:
-    """Everything but the daemon's own word: the projections folded anew, the last samples and ticks."""
+def offline_status(home: HomeContext, holder: LockHolder | None, has_refused: bool = False) -> HomeStatus:
+    """Everything but the daemon's own word: the projections folded anew, the last samples and ticks.
+
+    has_refused: as of `silent_daemon`.
+    """
     from pulse_core.app.compute_status import (  # settings and rules take long to import
         Beat,
         compute_status,
@@ -158,7 +168,7 @@ def offline_status(home: HomeContext, holder: LockHolder | None) -> HomeStatus:
     control = state.control
     died = holder is None and bool(control.started) and not control.stopped
     stopped = iso(control.stopped.at) if control.stopped else last_seen(home, signs) if died else ""
-    daemon = silent_daemon(holder, stopped)
+    daemon = silent_daemon(holder, stopped, has_refused)
     if died:
         daemon["died"] = True
     if holder is None and (failure := home.daemon.last_failure()) and iso(failure.at) >= stopped:

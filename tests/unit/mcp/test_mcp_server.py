@@ -34,6 +34,7 @@ from pulse_adapters.mcp.server import (
 from pulse_adapters.mcp.tools import RESOURCES, TOOLS, Tools
 from pulse_adapters.mcp_http.http_server import stateless_app
 from pulse_core.app.context import HomeContext
+from pulse_core.app.status import unwritten_words, why_unheard
 from pulse_core.model.errors import Damaged, Refused
 from pulse_core.model.event import Draft
 from pulse_core.model.home_status import HomeStatus
@@ -160,11 +161,17 @@ async def test_a_run_whose_status_comes_from_files_is_not_told_that_the_daemon_i
 
     home = Home(tmp_path / "home")
     home.create()
-    write_settings(home, demo=False)
-    own = Tools(replace(home_context(home), daemon=RefusingDaemon(home)), "ada", cast(Any, None))
+    write_settings(home, demo=True)
+    context = home_context(home)
+    with HomeLock(home.lock, "test", wait=1):
+        async with offline_gate(context) as gate:
+            await gate.record([Draft(ErrorReported(message="old", repeats=1), "old")])
+    own = Tools(replace(context, daemon=RefusingDaemon(home)), "ada", cast(Any, None))
     assert own.status()["daemon"]["state"] == "stopped"  # it has ended since it answered
     with HomeLock(home.lock, "test", wait=1):
         assert own.status()["daemon"]["state"] == "running"
+        assert own.why("demo")["about"]["name"] == "demo"
+        assert (unwritten_words(own.home), why_unheard(own.home)) == ("", None)
 
 
 TASK, WISH = "task_000001", "01900000-0000-7000-8000-000000000001"
