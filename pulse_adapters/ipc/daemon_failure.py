@@ -21,12 +21,13 @@ def failure_left(path: Path, words: Callable[[BaseException], str]) -> Iterator[
     """Leave in this file why what is done inside gave up, as far as that can be written; the holder of the home's lock alone
     may. What the daemon before it left there is over with its beginning. words: why, of an error.
     """
+    began = _now()
     with suppress(OSError):
         path.unlink()
     try:
         yield
     except (Exception, BaseExceptionGroup) as error:
-        said = {"pid": os.getpid(), "at": time.time_ns() // 1000, "why": encodable(words(error))[:LONGEST]}
+        said = {"began": began, "at": _now(), "why": encodable(words(error))[:LONGEST]}
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         with suppress(OSError), open(open_plain(path, flags), "wb") as file:
             file.write(json.dumps(said).encode())
@@ -38,6 +39,10 @@ def read_failure(path: Path) -> FailedDaemon | None:
     try:
         with open(open_plain(path), "rb") as file:
             said = json.loads(file.read(_MOST_BYTES))
-        return FailedDaemon(int(said["pid"]), int(said["at"]), str(said["why"]))
+        return FailedDaemon(max(0, int(said["began"])), max(0, int(said["at"])), encodable(str(said["why"])))
     except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
         return None
+
+
+def _now() -> int:
+    return time.time_ns() // 1000

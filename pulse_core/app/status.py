@@ -172,7 +172,8 @@ def offline_status(home: HomeContext, holder: LockHolder | None, has_refused: bo
     if died:
         daemon["died"] = True
     if holder is None and (failure := home.daemon.last_failure()) and iso(failure.at) >= stopped:
-        is_started = died and failure.pid == control.pid
+        # By the time: in a container each daemon may have the same process id.
+        is_started = control.started is not None and control.started.at >= failure.began
         daemon["failed"] = {"at": iso(failure.at), "why": failure.why, "started": is_started}
     now, known = home.clock.now(), last_known(home, signs)
     whole = compute_status(settings, state, now, beat, daemon, newest, known=known)

@@ -29,9 +29,9 @@ class LockHolder:
 
 @dataclass(frozen=True, slots=True)
 class FailedDaemon:
-    """A daemon that gave up: its process, when that was (UTC microseconds), and why."""
+    """A daemon that gave up: when it had taken the home, when that was (both UTC microseconds), and why."""
 
-    pid: int
+    began: int
     at: int
     why: str
 

@@ -131,19 +131,19 @@ def test_a_daemon_that_could_not_say_that_it_ended_died_at_its_last_sign_of_life
 
 
 @pytest.mark.parametrize(
-    ("pid", "second", "words"),
+    ("began", "second", "words"),
     [
-        (6, 12, "did not start  at "),
-        (5, 12, "gave up  at "),
-        (6, 5, "died  last sign of life "),  # another one ran since then
+        (11, 12, "did not start  at "),
+        (0, 12, "gave up  at "),
+        (4, 5, "died  last sign of life "),  # another one ran since then
     ],
 )
 def test_a_daemon_that_gave_up_says_why_and_is_not_told_to_have_died(
-    scene: Scene, pid: int, second: int, words: str
+    scene: Scene, began: int, second: int, words: str
 ) -> None:
     scene.at(1, DaemonStarted(pid=5, version="1"))
     asyncio.run(scene.sample(9))
-    scene.daemon.failure = FailedDaemon(pid, START + second * SECOND, "the port is taken")
+    scene.daemon.failure = FailedDaemon(START + began * SECOND, START + second * SECOND, "the port is taken")
     status = home_status(scene.home)
     line = daemon_line(status["daemon"]).plain
     assert line.startswith(f"daemon    {words}")
@@ -154,6 +154,17 @@ def test_a_daemon_that_gave_up_says_why_and_is_not_told_to_have_died(
     assert ("the port is taken" in about["why"]) is (second > 9)
     scene.daemon.holder = HOLDER
     assert "failed" not in home_status(scene.home)["daemon"], "somebody holds the home"
+
+
+def test_a_daemon_that_failed_after_it_had_recorded_its_stop_is_not_told_to_have_never_started(
+    scene: Scene,
+) -> None:
+    scene.at(1, DaemonStarted(pid=5, version="1"))
+    scene.at(9, DaemonStopped(pid=5, reason="asked to stop"))
+    scene.daemon.failure = FailedDaemon(START, START + 10 * SECOND, "the disk is full")
+    line = daemon_line(home_status(scene.home)["daemon"]).plain
+    assert line.startswith("daemon    gave up  at ")
+    assert "the one before it" not in line
 
 
 def test_what_a_dead_daemon_knew_stands_as_it_was_then(scene: Scene) -> None:
