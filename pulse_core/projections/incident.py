@@ -187,7 +187,7 @@ class Incident:
         """It is wrong once more, and no other episode. A condition that stands has only changed its state."""
         times = 0 if self.about == "condition" and not self.over else times
         if self.over:
-            self.since, self.requested = at, False
+            self.since, self.requested, self.excused = at, False, None
         if self.over or self.about == "process":
             self.worked, self.by_person, self.left = None, False, False
         self.times, self.over, self.faded = self.times + times, False, False

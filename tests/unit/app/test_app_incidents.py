@@ -594,6 +594,18 @@ def test_looks_that_counted_for_nothing_since_it_was_restarted_say_nothing_of_ho
     assert (one["wrong_ms"], one["helped"]) == (least_ms, False)
 
 
+def test_a_restart_of_the_time_before_makes_nothing_unknown_of_a_condition_that_came_again() -> None:
+    restart = RESTART.model_copy(update={"params": {"process": "web", "for_condition": "check:page"}})
+    failing = ConditionRaised(evidence="it answers 500", state="failing")
+    seen = ConditionCleared(evidence="it answers", wrong=10**15 + SECOND)
+    (one,) = told_of(
+        (0, failing, "check:page"), (SECOND, restart, restart.key), (2 * SECOND, ACKED, "#2"),
+        (3 * SECOND, seen, "check:page"), (60 * SECOND, failing, "check:page"),
+        (120 * SECOND, ConditionCleared(evidence="it answers"), "check:page"),
+    )  # fmt: skip
+    assert (one["times"], one["wrong_ms"], one["unsure_ms"]) == (2, 63_000, 0)
+
+
 @pytest.mark.parametrize(("wrong", "least_ms"), [(0, 1_800_000), (1_795, 1_800_000), (30, 30_000)])
 def test_how_long_it_was_wrong_is_not_known_for_the_time_in_which_nobody_looked(
     wrong: int, least_ms: int
