@@ -82,9 +82,10 @@ def test_a_silence_is_removed_by_its_id_or_enough_of_it(quiet: CliHome, cut: sli
         (("--match", DEMO, "--for", "31d"), "at most 30d"),
         (("--match", "", "--for", "1h"), "1 to 500 printable characters"),
         (("--match", "a\nb", "--for", "1h"), "1 to 500 printable characters"),
-        (("--match", "x" * 501, "--for", "1h"), "1 to 500 printable characters"),
+        (("--match", "x" * 501, "--for", "1h"), "Invalid value for --match: give 1 to 500 printable"),
+        (("x" * 501, "--for", "1h"), "Invalid value for PATTERN: give 1 to 500 printable characters"),
         (("--match", DEMO), "Missing option '--for'"),
-        (("--for", "1h"), "as 'restart-process:gateway'"),
+        (("--for", "1h"), "Invalid value for PATTERN: give 1 to 500 printable characters"),
         ((DEMO, "--match", DEMO, "--for", "1h"), "give one pattern"),
     ],
 )

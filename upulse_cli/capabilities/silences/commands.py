@@ -83,7 +83,7 @@ def add(
 
     if pattern and match:
         raise typer.BadParameter("give one pattern, here or as PATTERN", param_hint="--match")
-    match = pattern or match
+    given, match = "--match" if match else "PATTERN", pattern or match
     where = open_home(home)
     expires = duration_arg(lasting, "--for")
     if expires <= 0:
@@ -93,9 +93,9 @@ def add(
         raise typer.BadParameter(words, param_hint="--for")
     if not match or len(match) > LONGEST or not match.isprintable():
         words = f"give 1 to {LONGEST} printable characters, as 'restart-process:gateway'"
-        raise typer.BadParameter(words, param_hint="--match")
+        raise typer.BadParameter(words, param_hint=given)
     if words := glob_fault(match):
-        raise typer.BadParameter(words, param_hint="--match")
+        raise typer.BadParameter(words, param_hint=given)
     state = current_state(where)
     if words := unknown_pattern(match, state, settings_for(where, state).settings):
         say(words)
