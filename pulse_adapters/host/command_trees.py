@@ -36,11 +36,13 @@ class CommandTrees:
         """End a command, of which `exited` is the end; returns those of its processes that this user may not signal."""
         killed = _kill_few(main) if not exited.done() else []
         if killed:
-            await asyncio.wait([exited], timeout=PATIENCE)
+            await asyncio.wait([exited], timeout=PATIENCE / _LOOKS)
             for _ in range(_LOOKS):
-                if not any(map(is_alive, killed)):
+                if not any(map(_will_end, killed)):
                     break
                 await asyncio.sleep(PATIENCE / _LOOKS)
+            if not is_alive(main):
+                await asyncio.wait([exited], timeout=PATIENCE)
         if exited.done():
             return await self.end_left(main, marker)
         return await end_tree(main, _mark(marker))
@@ -100,3 +102,9 @@ def _kill_few(main: ProcessId) -> list[ProcessId]:
 def _threads_of(pid: int) -> int:
     seen = read_stat(pid)
     return seen.threads if seen else 0
+
+
+def _will_end(killed: ProcessId) -> bool:
+    """Whether it is about to end; who sleeps uninterruptibly, as on a file system that does not answer, may never."""
+    seen = read_stat(killed.pid)
+    return seen is not None and seen.found == killed and seen.alive and seen.state != "D"

@@ -15,7 +15,7 @@ from pulse_adapters.host.marked_processes import MarkedProcesses
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.memory.commands import MemoryCommands
 from pulse_adapters.workers import proc, process_tree
-from pulse_adapters.workers.proc import environment, live_processes
+from pulse_adapters.workers.proc import ProcStat, environment, live_processes
 from pulse_core.ports.commands import CommandAnswer, CommandProber, CommandRequest
 from pulse_core.ports.host import ProcessId
 
@@ -152,6 +152,32 @@ async def test_a_command_of_many_children_or_threads_is_not_read_on_the_loop(
     assert not (await prober.ask(CommandRequest("check:it", argv, 2_000_000))).ok
     assert 0 < len(few) <= 2 * command_trees.FEW
     assert not [one for one in live_processes() if f"@{tmp_path}\0".encode() in environment(one.pid)]
+    await prober.close()
+    spawner.close()
+
+
+async def test_what_sleeps_uninterruptibly_is_not_looked_at_again_and_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a file system that does not answer: there many probes hang at once."""
+    spawner = Spawner()
+    prober = LocalCommandProber(spawner, str(tmp_path))
+    looks, hanging = list[int](), dict[int, ProcStat]()
+
+    def read(pid: int) -> ProcStat | None:
+        looks.append(pid)
+        if (seen := proc.read_stat(pid)) and seen.parent != os.getpid():
+            hanging[pid] = seen._replace(state="D")
+        return hanging.get(pid, seen)
+
+    monkeypatch.setattr(command_trees, "read_stat", read)
+    monkeypatch.setattr(
+        command_trees, "is_alive", lambda found: bool(looks.append(found.pid)) or found.pid in hanging
+    )
+    request = CommandRequest("check:it", ["sh", "-c", "sleep 1000 & wait"], 300_000)
+    assert not (await prober.ask(request)).ok
+    assert hanging
+    assert len(looks) < 50
     await prober.close()
     spawner.close()
 
