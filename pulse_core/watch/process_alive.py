@@ -86,7 +86,8 @@ class ProcessAlive:
     _compared: Moment | None = field(default=None, init=False)
     _search: asyncio.Future[Mapping[str, str]] | None = field(default=None, init=False)
     _restarted_for: dict[str, str] = field(default_factory=dict, init=False)
-    """By process, the condition that its last restart was wished for, in words: by its death that may be settled."""
+    """By process, the condition that its last restart was wished for, in words, until its death is recorded: by that time
+    the wish may be settled."""
 
     def __post_init__(self) -> None:
         self._looks = ProcessLooks(self.table, self.timeout)
@@ -111,7 +112,7 @@ class ProcessAlive:
     def on_events(self, events: Sequence[Event]) -> None:
         """Probe at once after a restart, or when the death of the replaced process is recorded; a listener of the log."""
         kinds = {event.kind for event in events}
-        if Effect.kind in kinds:
+        if not kinds.isdisjoint({Effect.kind, ProcessDied.kind}):
             self._note_restarts(events)
         if not kinds.isdisjoint(SEARCH_KINDS):
             self._needs_search = True
@@ -125,6 +126,8 @@ class ProcessAlive:
 
     def _note_restarts(self, events: Sequence[Event]) -> None:
         for event in events:
+            if event.kind == ProcessDied.kind:  # a later life may be ended for something else
+                self._restarted_for.pop(event.subject, None)
             wish = decode_plain_effect(event.data) if event.kind == Effect.kind else {}
             if wish.get("action") == RESTART_PROCESS:
                 params = wish.get("params", {})

@@ -1189,3 +1189,22 @@ def test_a_start_that_waits_for_a_slot_is_not_begun_while_what_it_depends_on_is_
 
     other = {"name": "other", "start": ["o"], "depends_on": ["gateway"]}
     simulate(story, {"process": [other, *TWO["process"]], "daemon": {"concurrency": 1}})
+
+
+def test_a_death_is_not_told_by_the_limit_of_a_restart_that_is_long_over() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(60)
+        limit = {"process": "gateway", "for_condition": "usage:gateway:memory"}
+        wish = Effect(action="restart-process", key="restart", params=limit, reason="it takes 2 GiB")
+        await world.ask(wish, wish.key)
+        await asyncio.sleep(600)
+        stop = Effect(action="stop-process", key="stop", params={"process": "gateway"}, reason="by a rule")
+        await world.ask(stop, stop.key)
+        await asyncio.sleep(60)
+        deaths = [json.loads(event.data) for event in world.events("process-died")]
+        first, second = [died["evidence"] for died in deaths if died["pid"]]
+        assert "; it takes 2 GiB; Pulse ended it to restart it" in first
+        assert "2 GiB" not in second
+
+    simulate(story, ONE)
