@@ -25,6 +25,13 @@ def fail(handler: BaseHTTPRequestHandler) -> None:
     handler.end_headers()
 
 
+def moves(handler: BaseHTTPRequestHandler, status: int) -> None:
+    """Leads elsewhere, to a place where anything is accepted."""
+    handler.send_response(status)
+    handler.send_header("Location", f"/moved-by-{status}")
+    handler.end_headers()
+
+
 def hang_up(handler: BaseHTTPRequestHandler) -> None:
     """Dies before it answers."""
     handler.connection.close()
@@ -85,6 +92,9 @@ def postbox() -> Iterator[Postbox]:
             box.came.set()
             with suppress(OSError):
                 box.manners.get(path, accept)(self)
+
+        def do_GET(self) -> None:
+            accept(self)
 
         def log_message(self, format: str, *args: Any) -> None:
             return

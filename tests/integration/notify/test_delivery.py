@@ -7,6 +7,7 @@ import resource
 import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from pulse_core.ports.transport import OutgoingMessage, Tone, UnusableAddress
 from pulse_core.projections.notices import Notices
 from pulse_core.projections.state import State
 from pulse_core.settings.settings import Settings
-from tests.postbox import Postbox, accept, bomb, drip, fail, flood, hang_up, postbox
+from tests.postbox import Postbox, accept, bomb, drip, fail, flood, hang_up, moves, postbox
 
 SECRET = "t0ps3cr3t-token"
 
@@ -89,6 +90,15 @@ async def test_each_address_fails_for_itself_and_says_why(box: Postbox) -> None:
     assert all(why for why in (died, refused))
     assert unknown == "Apprise does not understand this URL"
     assert [isinstance(one, UnusableAddress) for one in (failed, refused, unknown)] == [False, False, True]
+
+
+async def test_what_is_moved_has_arrived_only_where_it_was_sent_again_or_said_to_be_taken(
+    box: Postbox,
+) -> None:
+    box.manners |= {str(status): partial(moves, status=status) for status in (301, 302, 303, 307, 308)}
+    answers = await ChildTransport().deliver([to(box, path) for path in box.manners])
+    assert ["301" in answers[0], "302" in answers[1], *answers[2:]] == [True, True, "", "", ""]
+    assert {path for path, _ in box.posts} == {*box.manners, "moved-by-307", "moved-by-308"}
 
 
 @pytest.mark.wall_clock
