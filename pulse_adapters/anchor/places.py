@@ -19,20 +19,24 @@ JOURNAL_PLACE = "journal"
 """How the journal is named where others are named by their paths."""
 PATIENCE = 60.0
 _LONGEST = 64 * 1024
+_LOOKED = 2**20
+"""Bytes of a file in which the line before is looked for, as one that several homes share."""
 _MOST = 2**30
 """Bytes of a place that are read at most: an anchor each minute for ten years is less."""
 
 
-def add_to_file(path: Path, line: str) -> bool:
+def add_to_file(path: Path, line: str, before: str = "") -> bool:
     """Add the line at the end of the file, on disk when this returns; an append-only file (`chattr +a`) will do.
 
-    Whether it is the first in it; a first one that fails is taken back where the file allows it, so that the next is the
-    first. Behind one that was broken off, as by a full disk or a power cut, it begins a line of its
-    own.
+    before: the line that was added last, if any. Whether the line is the first in it, or the one before is gone from it:
+    somebody put another file there. A first one that fails is taken back where the file allows it, so that the next is
+    the first. Behind one that was broken off, as by a full disk or a power cut, it begins a line of its own.
     """
     handle = open_plain(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         is_first = not (size := os.fstat(handle).st_size)
+        near = os.pread(handle, _LOOKED, max(size - _LOOKED, 0)) if before else b""
+        is_gone = bool(before) and len(near) < _LOOKED and f"{before}\n".encode() not in near
         begin = "" if is_first or os.pread(handle, 1, size - 1) == b"\n" else "\n"
         whole, written = f"{begin}{line}\n".encode(), 0
         try:
@@ -44,7 +48,7 @@ def add_to_file(path: Path, line: str) -> bool:
                 if is_first and os.fstat(handle).st_size == written:  # else another home has added a line
                     os.ftruncate(handle, 0)
             raise
-        return is_first
+        return is_first or is_gone
     finally:
         os.close(handle)
 

@@ -69,5 +69,5 @@ async def record_places(
 
 def _begun(row: int, before: int) -> str:
     if before:
-        return f"it is begun anew at row {row}: somebody deleted or emptied it, and the rows that it knew are gone from it"
+        return f"it is begun anew at row {row}: somebody deleted, emptied or replaced it, and rows that it knew are gone"
     return f"it is begun at row {row}; if there was one before, the rows that it knew are gone from it"

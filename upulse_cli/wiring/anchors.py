@@ -76,7 +76,7 @@ def anchoring(
     """What writes the log's head down for ever, as these settings say. recorded: where, as the log says; mended: called
     when it is written again where it could not be."""
     reached, files = FileThreads(), FileThreads(is_needed=lambda: True, in_child=False)
-    begun = set[str]()
+    begun, written = set[str](), dict[str, str]()
 
     def newest() -> Anchor:
         return Anchor(log.host, str(home.path), log.head, clock.now().at)
@@ -102,8 +102,9 @@ def anchoring(
         await reached.ask(name, partial(reach_file, path))
 
         def add() -> str:
-            if add_to_file(path(), line):
+            if add_to_file(path(), line, written.get(name, "")):
                 begun.add(name)  # nobody may wait for the answer any more
+            written[name] = line
             return line
 
         if await files.ask(name, add) != line:

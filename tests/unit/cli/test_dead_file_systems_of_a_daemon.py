@@ -40,7 +40,7 @@ async def test_an_anchor_that_does_not_answer_holds_up_nothing_and_nothing_count
 ) -> None:
     mended, lines, said = threading.Event(), list[str](), asyncio.Queue[str]()
 
-    def add(_: Path, line: str) -> bool:
+    def add(_: Path, line: str, before: str) -> bool:
         mended.wait(60)
         lines.append(line)
         return len(lines) == 1
