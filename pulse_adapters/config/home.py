@@ -89,6 +89,11 @@ class Home(HomeLayout):
             raise NotUsable(
                 f"{self.path} is not for this user ({error.strerror}); use it as its owner, or give another --home"
             ) from error
+        except OSError as error:
+            raise NotUsable(
+                f"{self.path} can't be looked at ({error.strerror}), as on a disk that has failed. If a daemon has it "
+                f"open, it guards on from memory, and no command reaches it: pgrep -f '{self.path}' shows its pid"
+            ) from error
 
     def close_to_others(self) -> str:
         """Close a home in which others can write, if it is this user's; what was done, empty if nothing had to be.

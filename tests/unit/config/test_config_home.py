@@ -1,5 +1,6 @@
 """A home is found, and made for its owner alone."""
 
+import errno
 import os
 import pwd
 import subprocess
@@ -76,6 +77,19 @@ def test_the_home_of_another_user_is_said_to_be_that(tmp_path: Path) -> None:
             os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     home.path.chmod(0o700)
+
+
+def test_a_home_of_which_nothing_can_be_looked_at_is_said_to_be_guarded_from_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dead(path: Path) -> bool:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), os.fspath(path))  # as of an xfs that has shut down
+
+    monkeypatch.setattr(Path, "is_file", dead)
+    with pytest.raises(
+        NotUsable, match=r"\(Input/output error\).* guards on from memory, and no command reaches it"
+    ):
+        Home(tmp_path / "home").exists()
 
 
 def test_a_home_is_made_for_its_owner_alone(tmp_path: Path) -> None:
