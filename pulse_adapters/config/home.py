@@ -3,6 +3,7 @@
 There may be several on one machine, each by a name of its own: the instance `staging` has `~/.upulse-staging`.
 """
 
+import errno
 import os
 import re
 import stat
@@ -90,6 +91,8 @@ class Home(HomeLayout):
                 f"{self.path} is not for this user ({error.strerror}); use it as its owner, or give another --home"
             ) from error
         except OSError as error:
+            if error.errno != errno.EIO:
+                raise
             raise NotUsable(
                 f"{self.path} can't be looked at ({error.strerror}), as on a disk that has failed. If a daemon has it "
                 f"open, it guards on from memory, and no command reaches it: pgrep -f '{self.path}' shows its pid"
