@@ -20,7 +20,7 @@ from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect, SettingsLoaded
-from pulse_core.model.moment import US_PER_SECOND, local_text
+from pulse_core.model.moment import US_PER_SECOND, Moment, local_text
 from pulse_core.model.names import NOTICE_SEVERITIES, TRIAL_NOTICE
 from pulse_core.model.text import clean, count
 from pulse_core.ports.clock import Clock
@@ -86,6 +86,8 @@ KEPT_US = 7 * 86_400 * US_PER_SECOND
 LONGEST_S = 90.0
 AGAIN_S, AGAIN_MAX_S = 120.0, 4 * 3_600.0
 """Twelve attempts on the first day, six on each further one: two rows of the log each."""
+OVERDUE_S = 2 * (AGAIN_S + LONGEST_S)
+"""An address that failed so long ago had a retry since, unless newer notices took the place of those that failed."""
 
 ATTEMPTS = 10_000
 """More than there can be in that time: a notice is given up for its age, not for the number of its attempts."""
@@ -123,8 +125,9 @@ NOT_TRIED = "it did not take the last message, so it is tried by itself"
 class Notify(Executor):
     """Sends notices that begin together as one message; one that reached some addresses is sent to the others only.
 
-    A new notice goes to the addresses that took the last message, and to all only if there is none of these: it does not
-    wait for an address that does not answer. The next attempt, with others that failed, tries those that it lacks.
+    A new notice goes to the addresses that took the last message, or have not been tried for long, and to all only if there
+    is none of these: it does not wait for an address that does not answer. The next attempt, with others that failed, tries
+    those that it lacks.
 
     view: returns the projections, which say which addresses an open notice has reached, whichever daemon sent it.
     `log_notices` is a listener of the log: it logs each notice as soon as it is recorded, however long that waits to be
@@ -148,8 +151,8 @@ class Notify(Executor):
         self._logger = logger or logging.getLogger("pulse.notice")
         self._host, self._began = os.uname().nodename, clock.now().at
         self._said: dict[str, None] = {}
-        self._failing: set[str] = set()
-        """The addresses that did not take the last message."""
+        self._failing: dict[str, tuple[Moment, Moment]] = {}
+        """The addresses that did not take the last message: since when, and when one was sent to them last."""
         self._faults: Sequence[str] = ()
         self._strange: set[str] = set()
         """The addresses that Apprise does not understand."""
@@ -251,7 +254,7 @@ class Notify(Executor):
         urls = {one: resolve_url(one, self._environment) for one in self._settings().notice_urls}
         tried = [one for one, url in urls.items() if one in addresses and url]
         if not is_repeated:
-            tried = [one for one in tried if one not in self._failing] or tried
+            tried = [one for one in tried if self._is_due(one)] or tried
         now, messages = self._clock.now().at, []
         for one in tried:
             due = [
@@ -263,14 +266,23 @@ class Notify(Executor):
         answers = dict(zip(tried, await self._transport.deliver(messages), strict=True))
         for address, error in answers.items():
             if not error:
-                self._failing.discard(address)
+                self._failing.pop(address, None)
             elif error != NOT_UNDERSTOOD:
-                self._failing.add(address)
+                ended = self._clock.now()
+                self._failing[address] = (self._failing.get(address, (ended, ended))[0], ended)
             else:
                 self._strange.add(address)
             self._note_unusable(address, error)
         unset = "its variable is not set"
         return {one: answers.get(one, NOT_TRIED if urls.get(one) else unset) for one in addresses}
+
+    def _is_due(self, address: str) -> bool:
+        """Whether a new notice may go there: it takes messages, or its retry is overdue, which may hold this one up."""
+        if address not in self._failing:
+            return True
+        since, last = self._failing[address]
+        pause = min(max(last.since(since), OVERDUE_S * US_PER_SECOND), AGAIN_MAX_S * US_PER_SECOND)
+        return self._clock.now().since(last) >= pause
 
     def _note_unusable(self, address: str, error: str) -> None:
         """Remember and report once why nothing can go to this address, however often it is tried."""

@@ -571,6 +571,21 @@ def test_an_address_that_does_not_answer_holds_up_no_message_to_the_others() -> 
     tell(story, BOTH)
 
 
+def test_an_address_that_is_back_gets_a_topic_whose_notices_replace_each_other_before_their_retry() -> None:
+    async def story(post: Post) -> None:
+        post.transport.lost[TWO] = "no route"
+        for number in range(20):
+            if number == 3:
+                post.transport.lost.clear()
+            await post.wish("a", title=f"still: a {number}")
+            await asyncio.sleep(60)
+        assert letters(post, ONE) == [f"still: a {number}" for number in range(20)]
+        assert letters(post, TWO)[-1] == "still: a 19"
+        assert letters(post, TWO)[0] == "still: a 8", "seven minutes after it failed"
+
+    tell(story, BOTH)
+
+
 def test_what_an_address_never_got_goes_there_though_what_followed_would_not() -> None:
     async def story(post: Post) -> None:
         post.transport.lost[PAGER] = "no route"
