@@ -24,8 +24,7 @@ class CommandTrees:
     """The trees of commands, each of which leads a session and bears the mark of an effect, if it has one.
 
     effect_of: the effect of a child that is or was just waited for, empty for a command; None of any other process. A full
-    search reads all processes of the machine, and the environments of the younger ones, several times: forty commands that
-    hang once a second took half a processor so.
+    search reads all processes of the machine, and the environments of the younger ones, several times.
     """
 
     def __init__(self, effect_of: Callable[[int], str | None]) -> None:
