@@ -71,24 +71,22 @@ def _mark(marker: str) -> str:
 
 def _kill_few(main: ProcessId) -> list[ProcessId]:
     """SIGKILL to a child that leads a session, its group and its descendants; none if they are many, or one may not be."""
-    line, ahead = dict[int, ProcStat](), [main.pid]
+    line, first = dict[int, ProcStat](), read_stat(main.pid)
+    ahead = [first] if first else []
     try:
         while ahead:
-            parent = ahead.pop()
-            if _threads_of(parent) > FEW_THREADS:
+            if (parent := ahead.pop()).threads > FEW_THREADS:
                 return []
-            born = children(parent) - line.keys()
+            born = children(parent.pid) - line.keys()
             if len(line) + len(born) > FEW:  # before they are read: they may be thousands
                 return []
             for pid in born:
                 # Its number may be somebody else's by now.
-                if (seen := read_stat(pid)) and seen.parent == parent:
+                if (seen := read_stat(pid)) and seen.parent == parent.pid:
                     line[pid] = seen
-                    ahead.append(pid)
-        for pid in (
-            main.pid,
-            *line,
-        ):  # before any is killed: whose parent is gone is not found, and not told of
+                    ahead.append(seen)
+        # Before any is killed: whose parent is gone is not found, and not told of.
+        for pid in (main.pid, *line):
             os.kill(pid, 0)
         with suppress(ProcessLookupError):
             os.killpg(main.pid, signal.SIGKILL)
@@ -96,11 +94,6 @@ def _kill_few(main: ProcessId) -> list[ProcessId]:
         return killed if all(send(one, signal.SIGKILL) for one in killed) else []
     except OSError:  # one may not be signalled, or is gone, or no descriptor is to be had
         return []
-
-
-def _threads_of(pid: int) -> int:
-    seen = read_stat(pid)
-    return seen.threads if seen else 0
 
 
 def _will_end(killed: ProcessId) -> bool:

@@ -20,6 +20,15 @@ from pulse_core.ports.commands import CommandAnswer, CommandProber, CommandReque
 from pulse_core.ports.host import ProcessId
 
 
+@pytest.fixture
+async def prober(tmp_path: Path) -> AsyncIterator[LocalCommandProber]:
+    spawner = Spawner()
+    prober = LocalCommandProber(spawner, str(tmp_path))
+    yield prober
+    await prober.close()
+    spawner.close()
+
+
 @pytest.fixture(params=["memory", "local"])
 async def commands(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[CommandProber]:
     for name, body in {"good": "exit 0", "bad": "echo no; exit 3", "stuck": "sleep 1000"}.items():
@@ -76,10 +85,8 @@ async def test_a_command_of_a_prober_that_ends_is_ended(tmp_path: Path) -> None:
 
 
 async def test_commands_that_end_at_once_are_looked_after_together_and_beside_the_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    prober: LocalCommandProber, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spawner = Spawner()
-    prober = LocalCommandProber(spawner, str(tmp_path))
     requests = [CommandRequest(f"check:{number}", ["true"], 60_000_000) for number in range(20)]
     await asyncio.gather(*map(prober.ask, requests))  # looks for what an earlier one has left, too
     search, searches = MarkedProcesses.search, list[int]()
@@ -93,22 +100,16 @@ async def test_commands_that_end_at_once_are_looked_after_together_and_beside_th
     assert all(answer.ok for answer in await asyncio.gather(*map(prober.ask, requests)))
     assert searches
     assert threading.get_ident() not in searches
-    await prober.close()
-    spawner.close()
 
 
 async def test_commands_that_take_too_long_cost_no_search_of_the_whole_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    prober: LocalCommandProber, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spawner = Spawner()
-    prober = LocalCommandProber(spawner, str(tmp_path))
     argv = ["sh", "-c", "sleep 1000 & setsid sleep 1000 & wait"]
     requests = [CommandRequest(f"check:{number}", argv, 300_000) for number in range(20)]
     monkeypatch.setattr(process_tree.SHARED, "asked", lambda: pytest.fail("all processes were read"))
     assert {answer.ok for answer in await asyncio.gather(*map(prober.ask, requests))} == {False}
     assert not [one for one in live_processes() if f"@{tmp_path}\0".encode() in environment(one.pid)]
-    await prober.close()
-    spawner.close()
 
 
 MANY_THREADS = """
@@ -128,10 +129,8 @@ time.sleep(1000)
     ids=["children", "threads"],
 )
 async def test_a_command_of_many_children_or_threads_is_not_read_on_the_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argv: list[str]
+    prober: LocalCommandProber, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argv: list[str]
 ) -> None:
-    spawner = Spawner()
-    prober = LocalCommandProber(spawner, str(tmp_path))
     read, files = proc.read_proc_file, list[str]()
 
     def noted(path: str) -> bytes | None:
@@ -152,16 +151,12 @@ async def test_a_command_of_many_children_or_threads_is_not_read_on_the_loop(
     assert not (await prober.ask(CommandRequest("check:it", argv, 2_000_000))).ok
     assert 0 < len(few) <= 2 * command_trees.FEW
     assert not [one for one in live_processes() if f"@{tmp_path}\0".encode() in environment(one.pid)]
-    await prober.close()
-    spawner.close()
 
 
 async def test_what_sleeps_uninterruptibly_is_not_looked_at_again_and_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    prober: LocalCommandProber, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on a file system that does not answer: there many probes hang at once."""
-    spawner = Spawner()
-    prober = LocalCommandProber(spawner, str(tmp_path))
     looks, hanging = list[int](), dict[int, ProcStat]()
 
     def read(pid: int) -> ProcStat | None:
@@ -178,8 +173,6 @@ async def test_what_sleeps_uninterruptibly_is_not_looked_at_again_and_again(
     assert not (await prober.ask(request)).ok
     assert hanging
     assert len(looks) < 50
-    await prober.close()
-    spawner.close()
 
 
 async def test_none_searches_on_since_another_one_has_just_ended(
