@@ -31,7 +31,7 @@ from pulse_adapters.host.allocator import keep_little_free
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.daemon_loop import daemon_loop
 from pulse_adapters.host.queued_handler import DescriptorHandler, QueuedHandler
-from pulse_adapters.ipc.daemon_failure import failure_left
+from pulse_adapters.ipc.daemon_failure import record_failure
 from pulse_adapters.ipc.daemon_process import demand_free
 from pulse_adapters.ipc.lock import PATIENCE, HomeLock, LockUnusable, own_pid
 from pulse_adapters.objects.files import FileObjects
@@ -223,8 +223,8 @@ async def live(home: Home, options: Options) -> None:
     home = where_it_lies(home)  # a link that led here may be gone before this ends
     asyncio.get_running_loop().set_default_executor(Pool(THREADS, "files", begun=True))
     SPARE.hold()
-    left = failure_left(home.failure, partial(why_it_gave_up, home=home.path))
-    with taken(home) as lock, left, own_pid(home.pid):
+    failure = record_failure(home.failure, partial(why_it_gave_up, home=home.path))
+    with taken(home) as lock, failure, own_pid(home.pid):
         how = Opening()
         news: tuple[Draft, ...] = ()
         if options.accept_damage:

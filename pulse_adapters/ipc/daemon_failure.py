@@ -1,4 +1,4 @@
-"""Why a daemon gave up, left in its home for those who ask how it stands: the log knows nothing of who could not open it."""
+"""Why a daemon gave up, kept in a file of its home for `status`: a log knows nothing of a daemon that can't open it."""
 
 import json
 import os
@@ -17,9 +17,9 @@ _MOST_BYTES = 64 << 10
 
 
 @contextmanager
-def failure_left(path: Path, words: Callable[[BaseException], str]) -> Iterator[None]:
-    """Leave in this file why what is done inside gave up, as far as that can be written; the holder of the home's lock alone
-    may. What the daemon before it left there is over with its beginning. words: why, of an error.
+def record_failure(path: Path, words: Callable[[BaseException], str]) -> Iterator[None]:
+    """Write into this file why what is done inside failed, as far as that can be written; for the holder of the home's lock.
+    What the daemon before it wrote there is removed first. words: why, of an error.
     """
     began = _now()
     with suppress(OSError):

@@ -4,20 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.ipc.daemon_failure import failure_left, read_failure
+from pulse_adapters.ipc.daemon_failure import read_failure, record_failure
 from pulse_core.model.home_status import FailedDaemon
 from pulse_core.model.moment import iso
 
 
 def test_who_gives_up_says_why_until_another_one_begins(tmp_path: Path) -> None:
     path = tmp_path / "failure"
-    with pytest.raises(ValueError, match="taken"), failure_left(path, str):
+    with pytest.raises(ValueError, match="taken"), record_failure(path, str):
         raise ValueError("the port is taken")
     found = read_failure(path)
     assert found is not None
     assert found.why == "the port is taken"
     assert 0 < found.began <= found.at
-    with failure_left(path, str):
+    with record_failure(path, str):
         assert read_failure(path) is None
 
 
