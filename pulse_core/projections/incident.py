@@ -114,7 +114,7 @@ class Incident:
     requests_since: what they requested since it is over, which belongs to it if it comes again;
     worked: when something that Pulse did had last worked, with nothing done by a person since;
     excused: when its process was last restarted for it, or a command run; outlived: it was seen wrong after that, too;
-    left: what Pulse ran to restart its process may still have brought it up when nothing was expected of that any more;
+    may_have_helped: what Pulse ran to restart its process may have brought it up after that was given up;
     unseen: for how many microseconds no daemon ran before `since`, if nothing has shown yet that it was still wrong then;
     by_person: a person requested the start that comes next; state: in which a condition was raised last;
     requested: a person requested something since it was last well; guess: of these, the newest that may have been about
@@ -148,7 +148,7 @@ class Incident:
     worked: Moment | None = None
     excused: Moment | None = None
     outlived: bool = False
-    left: bool = False
+    may_have_helped: bool = False
     unseen: int = 0
     by_person: bool = False
     state: str = ""
@@ -189,7 +189,7 @@ class Incident:
         if self.over:
             self.since, self.requested, self.excused = at, False, None
         if self.over or self.about == "process":
-            self.worked, self.by_person, self.left = None, False, False
+            self.worked, self.by_person, self.may_have_helped = None, False, False
         self.times, self.over, self.faded = self.times + times, False, False
         self.last = max(self.last, at)  # what was counted is recorded later
         self.ended_by, self.unseen, self.state = "", 0, state
@@ -295,7 +295,7 @@ class Incident:
     def doubt(self) -> str:
         """Why nobody knows whether something that Pulse did helped, in words; empty if that is known."""
         if self.about == "process" and self.over and self.worked is None:
-            is_unknown = self.left and not (self.ended_by or self.requested)
+            is_unknown = self.may_have_helped and not (self.ended_by or self.requested)
             return "since what Pulse ran to restart it may have brought it up late" if is_unknown else ""
         if self.about != "condition" or not self.over or self.worked is None:
             return ""
@@ -309,7 +309,7 @@ class Incident:
         # So does what frees a disk, which is sensed while it is still at work.
         in_time = not self.over or action in (RESTART_PROCESS, CLEAN_PATHS, ARCHIVE_SESSIONS)
         has_worked = row.kind == "effect-acked" and action not in TOLD and not is_idle(row)
-        self.left = self.left or (action == RESTART_PROCESS and may_be_late(row))
+        self.may_have_helped = self.may_have_helped or (action == RESTART_PROCESS and may_be_late(row))
         if has_worked and self.about == "condition" and action in EXCUSING:
             self.excused = row.moment
         if in_time and has_worked and not self.by_person:
