@@ -94,7 +94,10 @@ def banners(standing: Standing) -> Iterator[Text]:
         yield Text(one_line(words), style="black on yellow")
     for fault in standing.get("settings_refused", ()):
         yield Text(one_line(f"new settings are refused, the old ones stay in force: {fault}"), style="red")
-    for fault in standing.get("settings_faults", ()):
+    told = standing["daemon"].get("failed", {"why": ""})[
+        "why"
+    ]  # in the line of the daemon, which gave up for it
+    for fault in (one for one in standing.get("settings_faults", ()) if one not in told):
         yield Text(one_line(f"settings: {fault}"), style="red")
 
 

@@ -65,7 +65,9 @@ def test_a_daemon_that_gave_up_while_it_started_did_not_die(home: CliHome) -> No
     home.configure("restrat = 1")
     serve = [sys.executable, "-P", "-m", "upulse_cli.serve", "--home", str(home.path)]  # as systemd does
     assert subprocess.run(serve, capture_output=True, timeout=60, check=False).returncode == 1
-    (line,) = (one for one in home.upulse("status").out.splitlines() if one.startswith("daemon "))
+    said = home.upulse("status").out
+    assert said.count("unknown key 'restrat'") == 1
+    (line,) = (one for one in said.splitlines() if one.startswith("daemon "))
     assert line.startswith("daemon    did not start  at ")
     assert "unknown key 'restrat'" in line
     assert "; the one before it: last sign of life " in line
