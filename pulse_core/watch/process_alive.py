@@ -176,8 +176,15 @@ class ProcessAlive:
             await self._search_leftovers(processes, histories)
         until = asyncio.get_running_loop().time() + OUTPUTS_S
         drafts = [await self._with_output(draft, processes, histories, until) for draft in drafts]
-        self._told = {**self._others_of(look, self._told), **self._data(processes, histories)}
+        self._told = self._told_after(look, self._data(processes, histories))
         return Reading(self._told, tuple(drafts))
+
+    def _told_after(self, look: ProcessLook, news: Mapping[str, Json]) -> Mapping[str, Json]:
+        """What is told of all of them. What did not change is the same value in the same place as in the sample before: a
+        kept snapshot, which may have hundreds of samples of hundreds of processes, then has it once."""
+        kept = self._others_of(look, self._told).keys() | news.keys()
+        before = {name: value for name, value in self._told.items() if name in kept}
+        return before | {name: value for name, value in news.items() if before.get(name) != value}
 
     def _conclusions(self, look: ProcessLook, processes: Sequence[ProcessSettings]) -> list[Draft]:
         """What follows from what the look saw of these, of which it is the newest."""

@@ -216,3 +216,19 @@ def test_those_that_die_together_wait_for_few_logs_that_do_not_answer() -> None:
         {"process": [{"name": name, "start": [name]} for name in CROWD], "budget": {"actions_per_minute": 0}},
         host=SilentLogsHost(),
     )
+
+
+def test_what_did_not_change_is_the_same_value_in_the_same_place_as_in_the_sample_before() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(20)
+        world.host.kill("second")
+        await asyncio.sleep(20)
+        window = samples(world, 15)
+        assert {one.data["second"]["up"] for one in window} == {True, False}
+        assert {(id(one.data["first"]), id(one.data["third"])) for one in window} == {
+            (id(window[0].data["first"]), id(window[0].data["third"]))
+        }
+        assert {tuple(one.data) for one in window} == {(*NAMES, "absent")}
+
+    live(story)

@@ -7,16 +7,17 @@ emitted effects are known, whose snapshots were kept whole.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from types import MappingProxyType
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from pulse_core.app.context import HomeContext
 from pulse_core.app.state import foldable, settings_for, state_at
 from pulse_core.composition import FOLD
 from pulse_core.model.errors import Damaged, PulseError
 from pulse_core.model.event import Event
+from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment, local_text
 from pulse_core.model.text import count
 from pulse_core.model.tick import NOBODY, TickRecord
@@ -184,10 +185,15 @@ def kept_windows(objects: ObjectReader, name: str | None) -> dict[str, Window]:
         blob = objects.read(name) if name else None
         if blob is None:
             return {}
-        windows: dict[str, list[tuple[int, list[object], dict[str, object]]]] = json.loads(blob)["windows"]
-        return {
-            key: Window(tuple(Sample(id_, key, Moment(*moment), data) for id_, moment, data in rows))  # type: ignore[arg-type]
-            for key, rows in windows.items()
-        }
+        windows: dict[str, list[list[Any]]] = json.loads(blob)["windows"]
+        return {key: Window(tuple(_samples(key, rows))) for key, rows in windows.items()}
     except (Damaged, OSError, ValueError, KeyError, TypeError):
         return {}
+
+
+def _samples(key: str, rows: Iterable[Sequence[Any]]) -> Iterator[Sample]:
+    """The samples of a window from the rows of a kept snapshot."""
+    data: Mapping[str, Json] = {}
+    for id_, moment, part, *is_change in rows:
+        data = {**data, **part} if is_change else part
+        yield Sample(id_, key, Moment(*moment), data)
