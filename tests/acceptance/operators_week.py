@@ -496,7 +496,7 @@ def killed_in_a_pause(it: Operator) -> None:
 
 def killed_until_the_silence_is_removed(it: Operator) -> None:
     it.up()
-    id_ = it.upulse("silence", "add", "--match", "restart-process:*", "--for", "1h", "--why", "new disks").out
+    id_ = it.upulse("silence", "add", "restart-process:*", "--for", "1h", "--why", "new disks").out
     pid = it.kill()
     it.happened("process-died", 2)
     it.sees_it_broken()
@@ -508,7 +508,7 @@ def killed_until_the_silence_is_removed(it: Operator) -> None:
 
 def killed_in_a_silence(it: Operator) -> None:
     it.up()
-    it.upulse("silence", "add", "--match", "restart-process:victim", "--for", "1h", "--why", "new disks")
+    it.upulse("silence", "add", "restart-process:victim", "--for", "1h", "--why", "new disks")
     it.kill()
     it.happened("restart-delayed")
 

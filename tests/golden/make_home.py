@@ -65,7 +65,7 @@ def live(home: Path) -> None:
     upulse(home, "new", "rule", "count-the-sleepers")
     upulse(home, "new", "projection", "seen-deaths")
     upulse(home, "promote", "-m", "A rule of our own")
-    upulse(home, "silence", "add", "--match", "run-command:nightly*", "--for", "30d", "--why", "maintenance")
+    upulse(home, "silence", "add", "run-command:nightly*", "--for", "30d", "--why", "maintenance")
     upulse(home, "effect", "add", "run-command", "--key", "once", "--param", 'argv=["/bin/true"]', "--wait")
     log.write_text("ERROR the agent lost its way\n")
     (process,) = json.loads(upulse(home, "status", "--json"))["processes"]

@@ -138,7 +138,7 @@ def called(home: Path, *words: str | bytes, **environment: str) -> tuple[int, by
 
 def test_no_locale_and_no_byte_makes_a_traceback(quiet: CliHome) -> None:
     ascii_alone = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C", "PYTHONIOENCODING": "ascii"}
-    silence = ("silence", "add", "--for", "1h", "--match")
+    silence = ("silence", "add", "--for", "1h")
     code, said = called(quiet.path, *silence, b"caf\xe9:*")
     assert (code, b"'caf\\udce9:*' is no text in UTF-8" in said) == (2, True)
     code, said = called(quiet.path, *silence, "caf\u00e9:*", **ascii_alone)

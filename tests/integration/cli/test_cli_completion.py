@@ -149,7 +149,7 @@ def test_only_open_effects_are_offered_to_be_cancelled(quiet: CliHome) -> None:
 
 
 def test_silences_that_hold_are_offered_to_be_ended(quiet: CliHome) -> None:
-    id_ = quiet.upulse("silence", "add", "--match", "notify:*", "--for", "1h").out.strip()
+    id_ = quiet.upulse("silence", "add", "notify:*", "--for", "1h").out.strip()
     assert offered(quiet, "upulse silence remove ") == [id_]
 
 

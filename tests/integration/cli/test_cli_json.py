@@ -54,7 +54,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> CliHome:
     made = new_home(tmp_path_factory.mktemp("json") / "home", config=SETTINGS)
     (project := made.path.parent / "project").mkdir()
     made.upulse("effect", "add", "run-command", "--key", "KEY", "--param", 'argv=["/bin/true"]')
-    made.upulse("silence", "add", "--match", "notify:*", "--for", "1h", "--why", "a visit")
+    made.upulse("silence", "add", "notify:*", "--for", "1h", "--why", "a visit")
     made.upulse("guidance", "add", str(project))
     (project / ".pulse" / "guidance.md").write_text("smaller")
     made.upulse("project", "add", "app")

@@ -15,7 +15,7 @@ from tests.integration.cli.cli_home import CliHome
 
 COMMANDS = (
     "init", "status", "events", "why", "explain", "incidents", "verify", "pause", "resume", "process list",
-    "process stop demo", "effect list", "effect add run-command --key k", "silence list", "silence add --match x --for 1h",
+    "process stop demo", "effect list", "effect add run-command --key k", "silence list", "silence add x --for 1h",
     "backup copy", "gc", "gc --dry-run", "daemon start", "redact 1 --why x",
 )  # fmt: skip
 

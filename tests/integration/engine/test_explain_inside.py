@@ -42,7 +42,7 @@ def test_the_users_rules_stand_inside_the_survival_rules(tmp_path: Path) -> None
 
 def test_what_is_wished_in_vain_says_why(tmp_path: Path) -> None:
     home = new_home(tmp_path / "home", WISHING)
-    home.upulse("silence", "add", "--match", "my:*", "--for", "1h", "--why", "new disks")
+    home.upulse("silence", "add", "my:*", "--for", "1h", "--why", "new disks")
     told = explained(home)
     assert told["effects"] == []
     (one,) = told["withheld"]

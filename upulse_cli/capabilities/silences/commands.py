@@ -51,19 +51,14 @@ def list_(as_json: AsJson = False, home: HomeDir = None) -> None:
 
 @silences.command()
 def add(
-    lasting: Annotated[str, typer.Option("--for", metavar="DURATION", help="How long, at most 30d.")],
     pattern: Annotated[
         str,
         typer.Argument(
-            metavar="[PATTERN]",
+            metavar="PATTERN",
             help="Keys that are held back, as 'restart-process:*'; * and ? fit anything.",
-            show_default=False,
         ),
-    ] = "",
-    match: Annotated[
-        str,
-        typer.Option("--match", metavar="PATTERN", help="The pattern, as an option.", show_default=False),
-    ] = "",
+    ],
+    lasting: Annotated[str, typer.Option("--for", metavar="DURATION", help="How long, at most 30d.")],
     why: Why = "",
     home: HomeDir = None,
 ) -> None:
@@ -81,9 +76,6 @@ def add(
     from upulse_cli.time_args import duration_arg
     from upulse_cli.views.events import short
 
-    if pattern and match:
-        raise typer.BadParameter("give one pattern, here or as PATTERN", param_hint="--match")
-    given, match = "--match" if match else "PATTERN", pattern or match
     where = open_home(home)
     expires = duration_arg(lasting, "--for")
     if expires <= 0:
@@ -91,19 +83,19 @@ def add(
     if expires > LONGEST_DAYS * UNITS["d"]:  # nobody would remember it
         words = f"give at most {LONGEST_DAYS}d; what is to be held back again and again is a [[silence]] of the settings"
         raise typer.BadParameter(words, param_hint="--for")
-    if not match or len(match) > LONGEST or not match.isprintable():
+    if not pattern or len(pattern) > LONGEST or not pattern.isprintable():
         words = f"give 1 to {LONGEST} printable characters, as 'restart-process:gateway'"
-        raise typer.BadParameter(words, param_hint=given)
-    if words := glob_fault(match):
-        raise typer.BadParameter(words, param_hint=given)
+        raise typer.BadParameter(words, param_hint="PATTERN")
+    if words := glob_fault(pattern):
+        raise typer.BadParameter(words, param_hint="PATTERN")
     state = current_state(where)
-    if words := unknown_pattern(match, state, settings_for(where, state).settings):
+    if words := unknown_pattern(pattern, state, settings_for(where, state).settings):
         say(words)
-    answer = append(where, "silence-added", match, {"expires_us": expires, "why": why})
+    answer = append(where, "silence-added", pattern, {"expires_us": expires, "why": why})
     id_ = str(answer.event["id"])
     put(id_)
     say(
-        f"{match} is held back for {duration_text(expires)}; end that with: upulse silence remove {short(id_).lstrip('…')}"
+        f"{pattern} is held back for {duration_text(expires)}; end that with: upulse silence remove {short(id_).lstrip('…')}"
     )
     say_when(answer)
 
