@@ -55,7 +55,7 @@ def expand_path(text: str) -> Path:
     """
     if (path := expand_home(text)).startswith("~/"):
         raise NotUsable(f"{text}: user {os.getuid()} has no home; give an absolute path")
-    return Path(path)
+    return Path(re.sub("^//", "/", path))  # two slashes at the beginning stay two, and are that of no folder
 
 
 class Home(HomeLayout):

@@ -70,9 +70,7 @@ def _paths(bounds: list[dict[str, Any]]) -> list[str]:
 
 
 def _mount_point(path: str, points: set[str]) -> str:
-    while path not in points and path != "/":
-        path = os.path.dirname(path)
-    return path
+    return next((place for place in (path, *map(str, Path(path).parents)) if place in points), "/")
 
 
 def demand_outside(home: str, path: str) -> None:

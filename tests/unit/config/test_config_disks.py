@@ -25,6 +25,8 @@ def points_of(data: dict[str, Any], home: str, monkeypatch: pytest.MonkeyPatch, 
         ([{"path": "/home/bob"}], ("/home",), ["/home/bob"]),
         ([{"path": "/home/bob"}], ("/home", "/home/ada"), ["/home/bob", "/home/ada/.upulse"]),
         ([], (), ["/home/ada/.upulse"]),
+        ({"path": "//srv"}, ("/home", "/srv"), ["//srv", "/home/ada/.upulse"]),
+        ([{"path": "//home/bob"}], ("/home",), ["//home/bob"]),
     ],
 )
 def test_the_homes_own_file_system_is_among_those_that_are_watched(

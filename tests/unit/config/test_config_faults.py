@@ -223,7 +223,7 @@ def test_a_short_timeout_needs_no_word_about_slow(tmp_path: Path) -> None:
     assert load(path).network.slow == 2_000_000
 
 
-@pytest.mark.parametrize("place", ["{home}", "{home}/", "{home}/logs", "{home}/..", "{home}/../x"])
+@pytest.mark.parametrize("place", ["{home}", "{home}/", "{home}/logs", "{home}/..", "{home}/../x", "/{home}"])
 def test_in_its_own_home_pulse_deletes_nothing(tmp_path: Path, place: str) -> None:
     home = tmp_path / "home"
     home.mkdir()
@@ -235,7 +235,7 @@ def test_in_its_own_home_pulse_deletes_nothing(tmp_path: Path, place: str) -> No
     assert said.startswith("2: ")
 
 
-@pytest.mark.parametrize("place", ["{home}/anchor", "{home}/../home/run/anchor", "{home}"])
+@pytest.mark.parametrize("place", ["{home}/anchor", "{home}/../home/run/anchor", "{home}", "/{home}/anchor"])
 def test_a_file_in_the_home_is_no_anchor_of_it(tmp_path: Path, place: str) -> None:
     home = tmp_path / "home"
     home.mkdir()
