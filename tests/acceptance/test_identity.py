@@ -211,3 +211,23 @@ def test_a_pid_file_from_before_the_clock_was_set_has_no_second_copy_started(
         assert served.pid_when_up("it", other_than=0) == it.pid
         assert not ran.exists()
         it.kill()
+
+
+def test_of_two_that_match_a_process_with_a_command_a_notice_says_that_nobody_can_tell(
+    served: Served, tmp_path: Path
+) -> None:
+    copies = [subprocess.Popen(["sleep", "9047"], start_new_session=True) for _ in range(2)]
+    with child_of_test(copies[0]), child_of_test(copies[1]):
+        command = json.dumps(["sh", "-c", f"echo ran >>{tmp_path / 'ran'}"])
+        served.configure(
+            f'[[process]]\nname = "it"\ncommand = {command}\nmatch = "^sleep 9047$"\n{NO_LIMITS}\n'
+        )
+        served.start()
+        served.eventually(lambda: served.process("it")["state"] == "up", "it counts as up")
+        home = CliHome(served.home.path)
+        served.eventually(
+            lambda: "notify:doubt:it" in home.upulse("effect", "list", "--all").out, "a notice says so"
+        )
+        assert not (tmp_path / "ran").exists()
+        for one in copies:
+            one.kill()

@@ -233,7 +233,7 @@ def doubt_notice(process: ProcessSettings, curr: Snapshot) -> Verdict:
     name, history = process.name, curr.process(process.name)
     topic, title = f"doubt:{name}", TITLES["doubt"].format(name)
     way = "match" if process.match else "pid_file" if process.pid_file else ""
-    if (process.start or process.pid_file) and way and history.up is not None and history.pid is None:
+    if way and history.up is not None and history.pid is None:
         text = f"{name}: {history.evidence}; end what is not it, or make `{way}` exact"
         return Verdict(notify_unless_told(topic, title, text, curr, WATCHER))
     text = f"{name} is down" if history.up is None else f"{name} is process {history.pid}"

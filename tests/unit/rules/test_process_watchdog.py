@@ -62,7 +62,10 @@ def test_the_dead_is_named_so_that_nothing_alive_is_taken_for_it() -> None:
     assert notes(story) == ["gateway: due: dead: exited with status 1"]
 
 
-@pytest.mark.parametrize("ways", [{"match": "g"}, {"pid_file": "/g", "start": [], "command": ["x"]}])
+@pytest.mark.parametrize(
+    "ways",
+    [{"match": "g"}, *({way: "/g", "start": [], "command": ["x"]} for way in ("match", "pid_file"))],
+)
 def test_where_nobody_can_tell_which_one_it_is_a_notice_says_so_until_that_is_clear(
     ways: dict[str, Any],
 ) -> None:
