@@ -53,9 +53,11 @@ def count_kinds(kinds: Mapping[str, int]) -> str:
     return ", ".join(f"{number:,} {kind}" for kind, number in kinds.items())
 
 
-def freed_text(size: float | None) -> str:
-    """How much was freed, in words; empty if that is not known."""
-    return "" if size is None else f"freed {format_size(size)}" if size else "freed nothing"
+def freed_text(size: object) -> str:
+    """How much was freed, in words; empty if that is not known, or no number: an author's executor may say anything."""
+    if not isinstance(size, int | float) or not 0 <= size < 1 << 80:
+        return ""
+    return f"freed {format_size(size)}" if size else "freed nothing"
 
 
 def format_size(count: float) -> str:

@@ -503,6 +503,16 @@ def test_a_measure_helped_if_it_was_begun_before_the_end_and_changed_something_a
     assert (one["ended"] is not None, one["helped"]) == (True, helped)
 
 
+@pytest.mark.parametrize(
+    "odd", ["12 MB", [], {}, -1, 1 << 5_000], ids=["text", "list", "object", "negative", "huge"]
+)
+def test_whatever_an_executor_of_an_author_says_of_its_bytes_the_incidents_are_told(odd: Any) -> None:
+    mend = Effect(action="mend", key="mend:disk:/x", params={"for_condition": "disk:/x"}, reason="full")
+    acked = EffectAcked(took_us=1, result={"bytes": odd})
+    (one,) = told_of((0, FULL, "disk:/x"), (1, mend, mend.key), (2, acked, "#2"), (3, FREE, "disk:/x"))
+    assert [(each["outcomes"], each["said"]) for each in one["measures"]] == [({"acked": 1}, "")]
+
+
 def test_a_task_that_was_made_of_a_condition_is_not_what_ended_it() -> None:
     key = "create-task:condition:disk:/x"
     task = Effect(action="create-task", key=key, params={"project": "ops"}, reason="full", because="disk:/x")
