@@ -6,6 +6,7 @@ Begun again after a kill, either makes what is missing.
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
@@ -90,13 +91,28 @@ def repair_repository(git: Git) -> Iterator[str]:
 
 
 def write_missing_files(git: Git, at: Path, commit: str) -> None:
-    """Lay out the commit's files that are missing; what is there stays as it is. An index says that all are there."""
+    """Lay out the commit's files that are missing; what is there stays as it is. An index says that all are there.
+
+    Without it where one can't be written, as on a full disk: what is missing would pass for deleted, and be committed so.
+    """
     folder = git.folder_at(at)
     index = folder / "pulse-index"
     index.unlink(missing_ok=True)
     env = {"GIT_INDEX_FILE": str(index)}
     git("read-tree", commit, at=at, env=env)
-    git.run("checkout-index", "--all", "--quiet", at=at, env=env)  # it says no where a file is there already
+    missing = git("ls-files", "-z", "--deleted", at=at, env=env)
+    words = ("checkout-index", "--all", "--quiet")
+    try:
+        answer = git.run(*words, at=at, env=env)
+        if (
+            answer.exit and answer.error
+        ):  # where no more is wrong than that a file is there already, it says nothing
+            raise git.failure(words, answer)
+    except BaseException:
+        for name in filter(None, missing.split("\0")):
+            with suppress(OSError):
+                (at / name).unlink()  # it may be half of it, or empty
+        raise
     git.run("update-index", "-q", "--refresh", at=at, env=env)
     index.rename(folder / "index")
 

@@ -1,6 +1,7 @@
 """The worktree for experiments: how it stands, committing it, and mending it."""
 
 import os
+import resource
 import shutil
 import stat
 import threading
@@ -151,6 +152,37 @@ def test_a_missing_worktree_is_made_again(tmp_path: Path) -> None:
     assert repository.mend() == (f"{repository.home / 'staging'} is made",)
     assert repository.staging().commit == commit
     assert files(repository.home / "staging") == {**FILES, "rules/a.py": "A = 1\n"}
+
+
+@pytest.mark.parametrize("name", ["engine", "staging"])
+def test_files_that_cannot_be_laid_out_do_not_pass_for_deleted(tmp_path: Path, name: str) -> None:
+    repository = made(tmp_path)
+    promoted(repository)
+    folder = repository.home / name
+    shutil.rmtree(folder / "rules")
+    (folder / "rules").write_text("in the way, as a disk may be that is full")
+    Path(git(folder, "rev-parse", "--absolute-git-dir"), "index").unlink()
+    for _ in range(2):
+        with pytest.raises(GitFailed, match=r"checkout-index failed .*rules"):
+            repository.mend()
+    (folder / "rules").unlink()
+    assert repository.mend() == (f"{folder} has its files",)
+    assert is_clean(folder)
+
+
+def test_what_a_disk_takes_but_a_part_of_is_laid_out_once_there_is_room(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    promoted(repository, "rules/large.py", "# large\n" * 100_000)
+    staging, limit = repository.home / "staging", resource.getrlimit(resource.RLIMIT_FSIZE)
+    shutil.rmtree(staging)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limit[1]))
+    try:
+        with pytest.raises(GitFailed):
+            repository.mend()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    repository.mend()
+    assert is_clean(staging)
 
 
 def test_a_missing_worktree_that_somebody_had_locked_is_made_again(tmp_path: Path) -> None:
