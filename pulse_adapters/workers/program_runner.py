@@ -1,8 +1,10 @@
 """Runs programs that end by themselves, as another user if need be, and has what they print."""
 
 import os
+import selectors
 import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -12,6 +14,11 @@ from typing import NamedTuple
 from pulse_adapters.workers.drop_privileges import become_unwaited
 from pulse_adapters.workers.spawn import ProcessUser, reach_program
 from pulse_core.model.errors import PulseError
+from pulse_core.model.text import format_size
+
+MOST = 16 << 20
+"""Bytes that a program may print: what lies in a repository decides what git says, and what its filters do."""
+_CHUNK = 64 << 10
 
 
 class ProgramResult(NamedTuple):
@@ -47,7 +54,7 @@ class ProgramRunner:
         seconds: float,
         cwd: Path | str | None = None,
     ) -> ProgramResult:
-        """Run this to its end. Raises OSError, TimeoutExpired, and PulseError once this is closed."""
+        """Run this to its end. Raises OSError, TimeoutExpired, and PulseError once this is closed, or it prints too much."""
         if user:  # what can't be executed is only an exit then
             reach_program(argv[0], env, str(cwd) if cwd else None, True, user)
         with subprocess.Popen(
@@ -58,11 +65,32 @@ class ProgramRunner:
             try:
                 if self._is_closed:
                     raise PulseError("it was called off")
-                said, complained = self._running.communicate(timeout=seconds)
-            except (subprocess.TimeoutExpired, PulseError):
+                said, complained = _printed(self._running, argv[0], seconds)
+            except BaseException:
                 self.close()
                 raise
         return ProgramResult(self._running.returncode, said, complained)
+
+
+def _printed(running: "subprocess.Popen[bytes]", name: str, seconds: float) -> tuple[bytes, bytes]:
+    """What it prints on stdout and stderr until it ends. Raises TimeoutExpired, and PulseError if that is too much."""
+    assert running.stdout
+    assert running.stderr
+    until, printed = time.monotonic() + seconds, {running.stdout: bytearray(), running.stderr: bytearray()}
+    with selectors.PollSelector() as pipes:  # which takes no descriptor
+        for pipe, content in printed.items():
+            pipes.register(pipe, selectors.EVENT_READ, content)
+        while pipes.get_map():
+            if (left := until - time.monotonic()) <= 0:
+                raise subprocess.TimeoutExpired(name, seconds)
+            for key, _ in pipes.select(left):
+                if not (chunk := os.read(key.fd, _CHUNK)):
+                    pipes.unregister(key.fileobj)
+                key.data.extend(chunk)
+            if sum(map(len, printed.values())) > MOST:
+                raise PulseError(f"{name} printed more than {format_size(MOST)}, and was ended")
+    running.wait(max(0.0, until - time.monotonic()))
+    return bytes(printed[running.stdout]), bytes(printed[running.stderr])
 
 
 def ask_program(
@@ -75,4 +103,6 @@ def ask_program(
         return None, f"it does not answer within {seconds:g} s"
     except OSError as error:
         return None, error.strerror or str(error)
+    except PulseError as error:
+        return None, str(error)
     return code, (said.strip() or complained.strip()).decode(errors="replace")

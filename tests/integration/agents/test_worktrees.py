@@ -291,6 +291,16 @@ def test_hooks_of_the_repository_are_not_run(worktree: Worktree, repository: Pat
     assert not (tmp_path / "ran").exists()
 
 
+def test_what_its_filters_print_without_end_is_not_kept(worktree: Worktree, tmp_path: Path) -> None:
+    worktree.make(TASK, "Mend it!")
+    at = tmp_path / "work" / TASK
+    git(at, "config", "filter.loud.clean", "exec yes >&2")
+    (at / ".gitattributes").write_text("README filter=loud\n")
+    (at / "README").write_text("hullo\n")
+    with pytest.raises(PulseError, match=r"git printed more than 16\.0 MiB, and was ended"):
+        worktree.remove()
+
+
 async def test_a_plain_folder_is_removed_only_if_it_is_empty(tmp_path: Path) -> None:
     files, folder = DiskRunFiles(tmp_path, Settings), tmp_path / TASK
     folder.mkdir()
