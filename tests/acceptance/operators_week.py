@@ -843,7 +843,7 @@ SILENT = (
 )
 ENDED = "exited with status 3 while it was starting"
 BROKEN = f"process N {ENDED}"
-GIVEN_UP = f"victim: dead after 2 restarts: {BROKEN}; next try at DAY AT"
+GIVEN_UP = f"dead after 2 restarts: {BROKEN}; next try at DAY AT"
 
 
 MISSING = "cannot start '/no/such/program': there is no such file; give the path of a program"
@@ -980,13 +980,13 @@ TABLE: tuple[Breakage, ...] = (
             {"victim": "flapping"},
             f"process victim: {UNWELL}; 3 probes in a row failed, ongoing\n"
             f"  restart-process 2 acked: victim is dead after 1 restart: {STILL_UNWELL}\n"
-            f"  notify acked: victim: dead after 2 restarts: {STILL_UNWELL}; next try at DAY AT\n"
+            f"  notify acked: dead after 2 restarts: {STILL_UNWELL}; next try at DAY AT\n"
             "  not recovered yet",
             notices=(("critical", "flapping:victim"),),
             warnings=(
                 f"effect restart-process:victim …ID victim is dead after 1 restart: {STILL_UNWELL}",
                 f"process-died victim {UNWELL}; 3 probes in a row failed",
-                f"victim stays down: victim: dead after 2 restarts: {STILL_UNWELL}; next try at DAY AT",
+                f"victim stays down: dead after 2 restarts: {STILL_UNWELL}; next try at DAY AT",
             ),
             wrong=True,
         ),
@@ -1005,13 +1005,13 @@ TABLE: tuple[Breakage, ...] = (
             UP,
             "process victim: process N was killed by SIGKILL, resolved after T\n"
             f"  restart-process 2 acked: victim is dead after 1 restart: {STILL_UNWELL}\n"
-            f"  notify acked: victim: dead after 2 restarts: {STILL_UNWELL}; next try at DAY AT\n"
+            f"  notify acked: dead after 2 restarts: {STILL_UNWELL}; next try at DAY AT\n"
             "  recovered",
             notices=(("critical", "flapping:victim"),),
             warnings=(
                 f"effect restart-process:victim …ID victim is dead after 1 restart: {STILL_UNWELL}",
                 "process-died victim process N was killed by SIGKILL",
-                f"victim stays down: victim: dead after 2 restarts: {STILL_UNWELL}; next try at DAY AT",
+                f"victim stays down: dead after 2 restarts: {STILL_UNWELL}; next try at DAY AT",
             ),
         ),
         starts_itself=True,
@@ -1141,12 +1141,12 @@ TABLE: tuple[Breakage, ...] = (
             {"victim": "flapping"},
             f"process victim: its start failed: {MISSING}, ongoing\n"
             f"  restart-process 3 failed ({MISSING}): victim is not started after 2 tries: {MISSING}\n"
-            f"  notify acked: victim: not started after 3 tries: {MISSING}; next try at DAY AT\n"
+            f"  notify acked: not started after 3 tries: {MISSING}; next try at DAY AT\n"
             "  not recovered yet",
             notices=(("critical", "flapping:victim"),),
             warnings=(
                 f"effect-failed restart-process:victim error={MISSING}",
-                f"victim stays down: victim: not started after 3 tries: {MISSING}; next try at DAY AT",
+                f"victim stays down: not started after 3 tries: {MISSING}; next try at DAY AT",
             ),
             wrong=True,
         ),
@@ -1159,14 +1159,14 @@ TABLE: tuple[Breakage, ...] = (
             {"gone": "up"},
             "process gone: process N was killed by SIGKILL, resolved after T\n"
             "  restart-process 2 failed, 1 acked: gone is to be started: root asked for it\n"
-            f"  notify acked: gone: still dead after 2 tries to restart it: {REMOVED}; next try at DAY AT\n"
+            f"  notify acked: still dead after 2 tries to restart it: {REMOVED}; next try at DAY AT\n"
             "  root requested a start\n"
             "  recovered after a request",
             notices=(("critical", "flapping:gone"),),
             warnings=(
                 "process-died gone process N was killed by SIGKILL",
                 f"effect-failed restart-process:gone error={REMOVED}",
-                f"gone stays down: gone: still dead after 2 tries to restart it: {REMOVED}; next try at DAY AT",
+                f"gone stays down: still dead after 2 tries to restart it: {REMOVED}; next try at DAY AT",
             ),
         ),
     ),

@@ -178,7 +178,7 @@ def still_down_notice(process: ProcessSettings, status: ProcessStatus, curr: Sna
     if status.tell and status.state not in ALIVE:
         tried = charged_restarts(process.restart, history) or history.attempts
         began = tried[0] if tried else history.down
-        text, printed = f"{name}: {status.words(curr.now)}", ""
+        text, printed = status.words(curr.now), ""
         if history.printed:
             # By the life that died last: what a later one prints that never came up is in its log alone.
             is_latest = history.starting is None
@@ -216,7 +216,7 @@ def still_up_notice(process: ProcessSettings, status: ProcessStatus, curr: Snaps
     stop = history.stop
     if status.tell and status.state in ALIVE:
         began = stop.moment if stop else None
-        return Verdict(notify_unless_told(topic, title, f"{name}: {status.why}", curr, WATCHER, news=began))
+        return Verdict(notify_unless_told(topic, title, status.why, curr, WATCHER, news=began))
     if not is_told(topic, curr):
         return Verdict()
     if stop is None or not stop.holds(curr.now):
@@ -234,7 +234,7 @@ def doubt_notice(process: ProcessSettings, curr: Snapshot) -> Verdict:
     topic, title = f"doubt:{name}", TITLES["doubt"].format(name)
     way = "match" if process.match else "pid_file" if process.pid_file else ""
     if way and history.up is not None and history.pid is None:
-        text = f"{name}: {history.evidence}; end what is not it, or make `{way}` exact"
+        text = f"{history.evidence}; end what is not it, or make `{way}` exact"
         return Verdict(notify_unless_told(topic, title, text, curr, WATCHER))
     text = f"{name} is down" if history.up is None else f"{name} is process {history.pid}"
     return Verdict(notify_over(topic, title, text, curr, WATCHER))

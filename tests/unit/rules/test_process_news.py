@@ -64,7 +64,7 @@ def test_a_notice_which_is_read_later_says_at_what_time_it_is_tried_next() -> No
     story.tick()
     (notice,) = (effect for effect in story.emitted if effect.action == "notify")
     again = iso(story.now.plus(MINUTE_US).at)[:19].replace("T", " ")
-    assert notice.params["text"] == f"gateway: dead after 1 restart: gone; next try at {again} UTC"
+    assert notice.params["text"] == f"dead after 1 restart: gone; next try at {again} UTC"
 
 
 def test_who_was_told_that_it_stays_down_is_reminded() -> None:

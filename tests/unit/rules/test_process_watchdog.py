@@ -237,7 +237,7 @@ def test_what_may_never_be_started_and_never_ran_is_down_with_who_holds_its_port
     story.tick()
     assert notes(story) == [f"gateway: down: not started (max = 0); {held}"]
     told = story.expect("notify", key="notify:flapping:gateway").params
-    assert (told["title"], told["text"]) == ("gateway is down", f"gateway: not started (max = 0); {held}")
+    assert (told["title"], told["text"]) == ("gateway is down", f"not started (max = 0); {held}")
 
 
 def test_what_a_restart_had_waited_for_is_part_of_its_reason() -> None:
