@@ -32,7 +32,8 @@ class ProcessProbe(NamedTuple):
     carried out, and what is left of its last life ended; ended: those that Pulse itself had ended; killed: those of them
     that it killed, since they had not ended in time; resumed: an earlier daemon had begun a restart or stop of it that is
     not settled yet; holder: who else holds its port, in words; unwatched: if nobody had looked for long, since when (UTC
-    microseconds), else 0; unwatched_while: why not; limit: which condition it was last restarted for, in words.
+    microseconds), else 0; unwatched_while: why not; limit: which condition it was last restarted for, in words;
+    stopping: the newest effect that is to end it was to stop it.
     """
 
     process: ProcessSettings
@@ -53,6 +54,7 @@ class ProcessProbe(NamedTuple):
     failing: int = 0
     killed: Collection[ProcessId] = ()
     limit: str = ""
+    stopping: bool = False
 
 
 class ProcessConclusion(NamedTuple):
@@ -247,7 +249,7 @@ def _whose_end(look: ProcessProbe, is_ended: bool, is_killed: bool) -> str:
     wanted = f"{stop.by} wanted it down" if stop and stop.by != SYSTEMD and stop.holds(look.now) else ""
     if not is_ended:
         return wanted
-    why = f", as {wanted}" if wanted else " to restart it"
+    why = f", as {wanted}" if wanted else " to stop it" if look.stopping else " to restart it"
     because = f"{look.limit}; " if look.limit and not wanted else ""
     if is_killed and look.sight.ended == KILLED:
         late = f"it had not ended {duration_text(process.stop_timeout)} after SIG{process.stop_signal}"

@@ -9,7 +9,7 @@ from pulse_core.model.event import Draft, Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect, EffectAcked, ProcessDied, ProcessUp, SettingsLoaded
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.names import HELD_BACK, RESTART_PROCESS
+from pulse_core.model.names import HELD_BACK, RESTART_PROCESS, STOP_PROCESS
 from pulse_core.model.text import was_held
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports.clock import Clock
@@ -88,6 +88,8 @@ class ProcessAlive:
     _restarted_for: dict[str, str] = field(default_factory=dict, init=False)
     """By process, the condition that its last restart was wished for, in words, until its death is recorded: by that time
     the wish may be settled."""
+    _to_stop: set[str] = field(default_factory=set, init=False)
+    """Those whose newest wish was a stop, likewise."""
 
     def __post_init__(self) -> None:
         self._looks = ProcessLooks(self.table, self.timeout)
@@ -113,7 +115,7 @@ class ProcessAlive:
         """Probe at once after a restart, or when the death of the replaced process is recorded; a listener of the log."""
         kinds = {event.kind for event in events}
         if not kinds.isdisjoint({Effect.kind, ProcessDied.kind}):
-            self._note_restarts(events)
+            self._note_wishes(events)
         if not kinds.isdisjoint(SEARCH_KINDS):
             self._needs_search = True
         if SettingsLoaded.kind in kinds:
@@ -124,15 +126,20 @@ class ProcessAlive:
                     self._looks.add_started(name)
                     self.nudge.set()
 
-    def _note_restarts(self, events: Sequence[Event]) -> None:
+    def _note_wishes(self, events: Sequence[Event]) -> None:
         for event in events:
             if event.kind == ProcessDied.kind:  # a later life may be ended for something else
                 self._restarted_for.pop(event.subject, None)
+                self._to_stop.discard(event.subject)
             wish = decode_plain_effect(event.data) if event.kind == Effect.kind else {}
+            params = wish.get("params", {})
+            name = str(params.get("process", ""))
             if wish.get("action") == RESTART_PROCESS:
-                params = wish.get("params", {})
                 reason, _, _ = str(wish.get("reason", "")).partition(HELD_BACK)
-                self._restarted_for[str(params.get("process", ""))] = reason if params.get(FOR) else ""
+                self._restarted_for[name] = reason if params.get(FOR) else ""
+                self._to_stop.discard(name)
+            elif wish.get("action") == STOP_PROCESS:
+                self._to_stop.add(name)
 
     def should_wake(self, window: Window) -> bool:
         """Never: its conclusions are events, and those wake."""
@@ -218,7 +225,9 @@ class ProcessAlive:
             probe = ProcessProbe(
                 process, sights[name], history, streak, now, expires, proven, before, *more, killed
             )
-            conclusion = conclude(probe._replace(limit=self._restarted_for.get(name, "")))
+            limit = self._restarted_for.get(name, "")
+            stopping = name in {*self._to_stop, *self.current_state().processes.stopping.values()}
+            conclusion = conclude(probe._replace(limit=limit, stopping=stopping))
             drafts += conclusion.drafts
             streaks[name] = conclusion.streak
         self._streaks = {**self._others_of(look, self._streaks or {}), **streaks}

@@ -1206,5 +1206,6 @@ def test_a_death_is_not_told_by_the_limit_of_a_restart_that_is_long_over() -> No
         first, second = [died["evidence"] for died in deaths if died["pid"]]
         assert "; it takes 2 GiB; Pulse ended it to restart it" in first
         assert "2 GiB" not in second
+        assert second.endswith("; Pulse ended it to stop it")
 
     simulate(story, ONE)

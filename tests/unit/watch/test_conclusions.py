@@ -270,6 +270,7 @@ def test_who_wanted_a_death_is_part_of_what_is_told_of_it() -> None:
         "; Pulse ended it to restart it, since it had not ended 10 s after SIGTERM"
     )
     assert told(kill, ended=[OLD]) == f"{kill}; Pulse was ending it to restart it"
+    assert told(term, ended=[OLD], stopping=True) == f"{term}; Pulse ended it to stop it"
     limit = "web takes 2 GiB of memory (allowed: 1 GiB), for at least 5 min"
     assert told(term, ended=[OLD], limit=limit) == f"{term}; {limit}; Pulse ended it to restart it"
     assert told(kill, limit=limit) == kill, "it was restarted for that before, and died by itself now"
