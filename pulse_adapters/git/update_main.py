@@ -106,7 +106,7 @@ def _forward_files(git: Git, target: str, tip: str, taken_back: str | None) -> t
     if taken_back and _is_edited(git, target, tip, is_begun):
         return (rejected_staging_advice(git.staging, taken_back),)
     git("update-ref", _FORWARDING, target)
-    answer = git.run("merge", "--ff-only", "--quiet", target, at=git.staging)
+    answer = git.run("merge", "--ff-only", "--no-overwrite-ignore", "--quiet", target, at=git.staging)
     if is_finished := bool(answer.exit) and is_begun and not _is_edited(git, target, tip, is_begun):
         # Lay out the half that whoever was killed had not.
         git("read-tree", "-m", "-u", stage_files(git, git.staging), target, at=git.staging)

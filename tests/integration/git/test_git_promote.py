@@ -363,6 +363,18 @@ def test_edits_in_the_way_keep_staging_where_it_is_and_that_is_said(tmp_path: Pa
     assert (repository.staging().commit, repository.staging().behind) == (old, 1)
 
 
+def test_an_ignored_file_that_a_rollback_would_bring_back_stays_as_somebody_has_it(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    staging, before = repository.home / "staging", promoted(repository, "notes.md", "as committed\n")
+    git(staging, "rm", "--quiet", "--cached", "notes.md")
+    after = promoted(repository, ".gitignore", "notes.md\n")
+    write(staging / "notes.md", "written since\n")
+    (note,) = repository.point_main(repository.reverting(before, "back", ADA), after).notes
+    assert "staging stays behind main: " in note
+    assert "notes.md" in note
+    assert (staging / "notes.md").read_text() == "written since\n"
+
+
 def test_commits_made_in_staging_meanwhile_stay(tmp_path: Path) -> None:
     repository = made(tmp_path)
     edited(repository)
