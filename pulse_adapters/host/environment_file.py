@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import stat
 from collections.abc import Mapping
 from functools import partial
@@ -15,6 +16,10 @@ from pulse_core.settings.processes import ProcessSettings
 
 LARGEST = 64 << 10
 """Bytes of such a file."""
+MOST_LINES, MOST_BLANKS = 1_000, 100
+"""Of such a file, and in a row on one line: the parser takes a tenth of a millisecond for a line, and for blanks a time that
+grows with their square, half a minute for a file of them; and the loop waits for it."""
+_BLANKS = re.compile(r"[^\S\r\n]+")
 
 
 async def environment_of(
@@ -79,6 +84,11 @@ def read_environment_file(path: str, user: ProcessUser | None = None) -> Mapping
         raise PulseError(f"env_file {path} can't be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise PulseError(f"env_file {path} is no text in UTF-8") from error
+    if max(text.count("\n"), text.count("\r")) > MOST_LINES:
+        raise PulseError(f"env_file {path} has more than {MOST_LINES:,} lines")
+    if long := next((one for one in _BLANKS.finditer(text) if len(one[0]) > MOST_BLANKS), None):
+        line = text.count("\n", 0, long.start()) + 1
+        raise PulseError(f"env_file {path}, line {line} has more than {MOST_BLANKS} blanks in a row")
     found = {}
     for one in parse_stream(io.StringIO(text)):
         is_wrong = one.error or (one.key is not None and (one.value is None or "\0" in one.key + one.value))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.host.command_prober import LocalCommandProber
-from pulse_adapters.host.environment_file import LARGEST, environment_of, read_environment_file
+from pulse_adapters.host.environment_file import LARGEST, MOST_LINES, environment_of, read_environment_file
 from pulse_adapters.host.health_prober import LocalHealthProber
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.process_executors import RestartProcess
@@ -98,6 +98,8 @@ async def test_a_probe_has_them_too(spawner: Spawner, tmp_path: Path) -> None:
         (b"A=sec\0ret\n", "line 1 is no NAME=value"),
         (b"A=\xff\n", "is no text in UTF-8"),
         (b"A=" + b"s" * LARGEST, "it has more than 65,536 bytes"),
+        (b"A=secret\n" * (MOST_LINES + 1), "has more than 1,000 lines"),
+        (b"A=1\nB=secret" + b" \t" * 51 + b"s\n", "line 2 has more than 100 blanks in a row"),
     ],
 )
 def test_what_is_no_such_file_is_refused_with_its_line_and_not_its_content(
