@@ -236,7 +236,8 @@ class EffectTasks:
             if ids and id_ in self._resuming:
                 continue
             if not (task := self.running[id_]).cancelling():
-                task.cancel()
+                # Not at once: one that has just begun would end before its first step, and record nothing.
+                asyncio.get_running_loop().call_soon(task.cancel)
 
     async def _until_done(self, id_: str, work: Coroutine[object, None, None]) -> None:
         try:

@@ -383,6 +383,22 @@ def test_an_executing_effect_can_be_cancelled() -> None:
     simulate(story, NOTHING)
 
 
+def test_an_effect_can_be_cancelled_while_it_is_recorded_that_it_begins() -> None:
+    async def story(world: World) -> None:
+        with_note(world, never, timeout=10**6)
+        daemon = await world.start()
+        await world.ask(Paused())
+        wish = await world.ask(NOTE)
+        world.log.commit = lambda: asyncio.sleep(0.1)
+        await asyncio.gather(world.ask(Resumed()), world.ask(EffectCancelRequested(), wish.id, actor="ada"))
+        await asyncio.sleep(2)
+        assert life(world, wish.id) == ["cancel-requested", "executing", "cancelled"]
+        assert not daemon.executor.workers.running
+        assert str(daemon.executor.slots) == ""
+
+    simulate(story, NOTHING)
+
+
 @pytest.mark.parametrize(
     ("safety", "fate"),
     [
