@@ -13,6 +13,7 @@ from contextlib import aclosing
 from functools import lru_cache
 
 import certifi
+import httpcore
 import httpx
 
 from pulse_adapters.network.probe_failure import ProbeFailed, causes, library_words, seconds_text
@@ -34,6 +35,8 @@ ERRNOS: Mapping[int, tuple[str, str]] = {
 
 HOUR = 3_600.0
 REDIRECTS = 20
+httpcore.AsyncHTTP11Connection.READ_NUM_BYTES = 1_024
+"""Bytes that are taken up before others have their turn: what they hold is parsed at once, and may be of a byte each."""
 EXPIRED, NOT_YET = 10, 9
 """Verification codes of OpenSSL. It says only the first fault it finds: of one that signed itself, that it did."""
 
@@ -42,7 +45,7 @@ class FetchProgress:
     """The progress of a fetch, for the message of a timeout."""
 
     def __init__(self) -> None:
-        self.step, self.status, self.received, self.body = "lookup", 0, 0, b""
+        self.step, self.status, self.received, self.body = "lookup", 0, 0, bytearray()
 
     async def trace(self, name: str, _info: Mapping[str, object]) -> None:
         """Called by httpx at each step, as `connection.connect_tcp.started`."""
@@ -108,7 +111,7 @@ async def fetch(asked: ProbeRequest, timeout: float) -> tuple[int, str]:
         raise progress.overdue(timeout) from error
     except (httpx.HTTPError, ssl.SSLError, OSError) as error:
         raise probe_failure(error) from error
-    if asked.body and not SearchPattern(asked.body).finds(progress.body):
+    if asked.body and not SearchPattern(asked.body).finds(bytes(progress.body)):
         raise ProbeFailed("body", f"it answered {status}, and {asked.body!r} is not in its body", status)
     return status, progress.body.decode(errors="replace")
 
@@ -150,6 +153,7 @@ async def _receive(response: httpx.Response, asked: ProbeRequest, progress: Fetc
             raise ProbeFailed("endless", words, response.status_code)
         if asked.body or asked.keeps:
             progress.body += chunk
+        await asyncio.sleep(0)  # others are asked meanwhile, however small its pieces are
 
 
 def is_address(host: str) -> bool:

@@ -6,6 +6,7 @@ import socket
 
 import pytest
 
+from pulse_adapters.network.http import fetch
 from pulse_adapters.network.prober import ChildProber
 from pulse_core.ports.prober import ProbeRequest, ProbeResult, Trouble
 from tests.integration.network.gateway_server import LITELLM, gateway
@@ -195,3 +196,31 @@ async def test_the_health_endpoints_of_gateways_are_asked_with_their_key_and_the
         plain = await prober.ask(asked._replace(target=f"{url}/health/liveliness", keeps=False))
     assert (refused.status, answer.status, json.loads(answer.body)) == (401, 200, LITELLM["/health"][1])
     assert (plain.status, plain.body) == (200, "")
+
+
+@pytest.mark.parametrize(
+    ("said", "turns"),
+    [
+        (
+            b"HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 5_000 + b"0\r\n\r\n",
+            5_000,
+        ),
+        (b"HTTP/1.1 103 X\r\n\r\n" * 6_000 + OK, 100),
+    ],
+    ids=["pieces of a byte", "thousands of interim answers"],
+)
+async def test_others_are_asked_while_a_server_answers_in_very_many_pieces(said: bytes, turns: int) -> None:
+    turned, is_over = 0, False
+
+    async def others() -> None:
+        nonlocal turned
+        while not is_over:
+            turned += 1
+            await asyncio.sleep(0)
+
+    async with page_server(says(said)) as port, asyncio.TaskGroup() as group:
+        group.create_task(others())
+        asked = ProbeRequest("http", f"http://127.0.0.1:{port}/", 30 * SECOND, local=True)
+        assert (await fetch(asked, 30.0))[0] == 200
+        is_over = True
+    assert turned >= turns
