@@ -204,6 +204,8 @@ class ActionChild(HostProcess):
             self.reap()
             self.close()
             return is_gone
+        if self._is_closed:  # it was reaped: its number may be a stranger's by now
+            return self.has_ended
         if not await self.ended(process_tree.PATIENCE):  # it sleeps uninterruptibly
             self.close()
             return False

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -434,3 +435,22 @@ async def test_a_host_that_hangs_ends_with_its_daemon(tmp_path: Path) -> None:
     daemon.kill()
     await daemon.wait()
     await until(lambda: not is_running(pid))
+
+
+async def test_who_has_got_the_number_of_a_host_that_is_gone_is_left_alone(tmp_path: Path) -> None:
+    async with at_work(written(tmp_path, watcher("return Reading({})"))) as scene:
+        child = scene.child
+        child.kill()
+        await until(lambda: child.has_ended and not is_listed(child.pid))
+        with subprocess.Popen(["sleep", "60"], start_new_session=True) as stranger:
+            try:
+                child.pid = stranger.pid
+                await child.shut_down(0.0)
+                assert stranger.poll() is None
+            finally:
+                stranger.kill()
+
+
+def is_listed(pid: int) -> bool:
+    """Whether there is such a process, be it a zombie."""
+    return Path(f"/proc/{pid}").exists()
