@@ -1145,7 +1145,7 @@ TABLE: tuple[Breakage, ...] = (
             "  not recovered yet",
             notices=(("critical", "flapping:victim"),),
             warnings=(
-                f"effect-failed restart-process:victim error={MISSING}",
+                f"effect-failed restart-process:victim {MISSING}",
                 f"victim stays down: not started after 3 tries: {MISSING}; next try at DAY AT",
             ),
             wrong=True,
@@ -1165,7 +1165,7 @@ TABLE: tuple[Breakage, ...] = (
             notices=(("critical", "flapping:gone"),),
             warnings=(
                 "process-died gone process N was killed by SIGKILL",
-                f"effect-failed restart-process:gone error={REMOVED}",
+                f"effect-failed restart-process:gone {REMOVED}",
                 f"gone stays down: still dead after 2 tries to restart it: {REMOVED}; next try at DAY AT",
             ),
         ),

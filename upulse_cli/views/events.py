@@ -50,10 +50,10 @@ def in_words(event: Spelled, data: Mapping[str, Any]) -> str:
         case "effect":
             return f"{short(event['id'])}  {data.get('reason') or 'requested by hand'}"
         case "effect-acked":
-            result = {name: value for name, value in data.get("result", {}).items() if name not in FOR_PULSE}
-            return f"after {duration_text(data['took_us'])}  {pairs(result)}".rstrip()
-        case "effect-failed":
-            return pairs({name: value for name, value in data.items() if name != "not_startable"})
+            return f"after {duration_text(data['took_us'])}  {pairs(for_people(data))}".rstrip()
+        case "effect-failed":  # how a program ended, its error says
+            done = {name: value for name, value in for_people(data).items() if name != "exit"}
+            return "; ".join(filter(None, (data["error"], pairs(done))))
         case "effect-attempt-failed":
             return f"attempt {data['attempt']}: {data['error']}; again in {duration_text(data['retry_us'])}"
         case "process-died" if data.get("intended") and data.get("pid") is None:  # it was never up
@@ -102,6 +102,11 @@ def in_words(event: Spelled, data: Mapping[str, Any]) -> str:
             return pairs(data)
 
 
+def for_people(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What of an effect's result people can read."""
+    return {name: value for name, value in data.get("result", {}).items() if name not in FOR_PULSE}
+
+
 def matched(data: Mapping[str, Any]) -> str:
     """How bad, how many if there is more than one, and the first of the lines; not where the reader stands."""
     number = f" ({data['count']} lines)" if data["count"] > 1 else ""
@@ -110,11 +115,13 @@ def matched(data: Mapping[str, Any]) -> str:
 
 
 def pairs(data: Mapping[str, Any]) -> str:
-    """`name=value` for whatever says something; several values as JSON."""
+    """`name=value` for whatever says something; lists with commas, what is nested deeper as JSON."""
     return " ".join(f"{name}={_plain(value)}" for name, value in data.items() if value not in UNSAID)
 
 
 def _plain(value: Any) -> str:
+    if isinstance(value, list) and not any(isinstance(one, list | dict) for one in value):
+        value = ",".join(map(str, value))
     text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 

@@ -243,6 +243,10 @@ def test_an_event_is_one_line_with_the_end_of_ids() -> None:
         ("log-verified", {"rows": 3, "took_ms": 5, "fault": "row 2"}, "rows=3 took_ms=5 fault=row 2"),
         ("process-stopped", {"evidence": "unit is inactive", "expires_us": 86_400_000_000},
          "unit is inactive; left alone for 1 day"),
+        ("effect-failed", {"error": "'sh' ended with 1: no", "result": {"exit": 1}, "not_startable": False},
+         "'sh' ended with 1: no"),
+        ("effect-failed", {"error": "b://: no answer", "result": {"sent_to": ["a://", "c://"]}},
+         "b://: no answer; sent_to=a://,c://"),
     ],
 )  # fmt: skip
 def test_what_an_event_holds_is_told_in_words(kind: str, data: dict[str, Any], words: str) -> None:
