@@ -54,8 +54,14 @@ class GitClient:
         return await self._ask("ensure", Revision, commit)
 
     async def point_main(self, commit: str, expected: str) -> str:
-        """Make the commit main if main is `expected`; raises MainMoved. The branch of what lay about in `engine/`."""
-        _, stray, _ = await self._ask("point-main", tuple[str, str, tuple[str, ...]], commit, expected)
+        """Make the commit main if main is `expected`; raises MainMoved. The branch of what lay about in `engine/`.
+
+        Raises PulseError, too, if main is that and the files of `engine/` are not: asked again it has them follow.
+        """
+        done = await self._ask("point-main", tuple[str, str, tuple[str, ...], str], commit, expected)
+        _, stray, _, fault = done
+        if fault:
+            raise PulseError(fault)
         return stray
 
     async def going_back(self, to: str, rejected: str, why: str) -> tuple[Revision, str]:

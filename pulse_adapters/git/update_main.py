@@ -20,11 +20,12 @@ _FORWARDING = "refs/pulse/forwarding"
 
 class MainUpdate(NamedTuple):
     """What main is now. stray: the branch that keeps what lay about in `engine/`, if something did;
-    notes: what did not follow main, and why, in sentences."""
+    notes: what did not follow main, and why, in sentences; fault: that of them which is about a failure in `engine/`."""
 
     commit: str
     stray: str = ""
     notes: tuple[str, ...] = ()
+    fault: str = ""
 
 
 def point_main(git: Git, commit: str, expected: str) -> MainUpdate:
@@ -32,16 +33,16 @@ def point_main(git: Git, commit: str, expected: str) -> MainUpdate:
     target, before = git.existing_commit(commit), git.existing_commit(expected)
     _swap(git, target, before)
     notes: list[str] = []
-    stray = ""
+    stray = fault = ""
     try:
         stray = _follow(git, target, before, notes)
     except GitFailed as error:
-        notes.append(f"the files of {git.engine} do not follow main: {error}")
+        notes.append(fault := f"the files of {git.engine} do not follow main: {error}")
     try:
         notes += _forward(git, target)
     except GitFailed as error:
         notes.append(f"staging stays behind main: {error}")
-    return MainUpdate(target, stray, tuple(notes))
+    return MainUpdate(target, stray, tuple(notes), fault)
 
 
 def _swap(git: Git, target: str, before: str) -> None:

@@ -44,6 +44,23 @@ async def test_the_daemons_verbs_do_what_the_repositorys_do(tmp_path: Path) -> N
     assert newest(repository, "%B") == f"Go back to {first[:12]}: zurück, weil es schadet"
 
 
+async def test_what_keeps_the_files_of_the_engine_from_following_is_told_until_they_do(
+    tmp_path: Path,
+) -> None:
+    repository = made(tmp_path)
+    child, engine = GitClient(repository.home), repository.home / "engine"
+    edited(repository)
+    first, candidate = await child.head(), repository.candidate("promote", ADA)
+    os.mkfifo(engine / ".gitattributes")
+    for _ in range(2):
+        with pytest.raises(PulseError, match=r"do not follow main: .* is a pipe"):
+            await child.point_main(candidate, first)
+        assert (await child.head(), files(engine)) == (candidate, FILES)
+    (engine / ".gitattributes").unlink()
+    assert await child.point_main(candidate, first) == ""
+    assert files(engine) == {**FILES, "rules/a.py": "A = 1\n"}
+
+
 def loose(folder: Path, commit: str) -> Path:
     return folder / "objects" / commit[:2] / commit[2:]
 

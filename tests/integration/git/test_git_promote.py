@@ -181,7 +181,7 @@ def test_repeated_it_does_nothing_more(tmp_path: Path) -> None:
     first = repository.head()
     second = promoted(repository)
     before = refs(repository)
-    assert repository.point_main(second, first) == (second, "", ())
+    assert repository.point_main(second, first) == (second, "", (), "")
     assert refs(repository) == before
 
 
@@ -203,7 +203,7 @@ def test_killed_at_any_call_of_git_the_same_call_finishes_it(tmp_path: Path, aft
             survived = True
         except Killed:
             assert repository.head() in (old, new)
-            assert repository.point_main(new, old) == (new, "", ())
+            assert repository.point_main(new, old) == (new, "", (), "")
         for folder in ("engine", "staging"):
             assert files(repository.home / folder) == expected
             assert is_clean(repository.home / folder)
@@ -250,7 +250,7 @@ def test_files_that_were_half_laid_out_when_git_was_killed_are_nobodys(tmp_path:
     (engine / "rules" / "a.py").write_text("A = 2\n")
     write(engine / ".git" / "index.lock", "half of it")
     os.utime(engine / ".git" / "index.lock", (0, 0))
-    assert repository.point_main(new, old) == (new, "", ())
+    assert repository.point_main(new, old) == (new, "", (), "")
     assert is_clean(engine)
     assert files(engine) == files(repository.home / "staging")
 
@@ -264,7 +264,7 @@ def test_files_of_an_earlier_commit_that_was_never_followed_are_nobodys(tmp_path
     for name in ("rules/a.py", "engine.py"):
         edited(repository, name, "A = 2\n")
     third = repository.candidate("third", ADA)
-    assert repository.point_main(third, second) == (third, "", ())
+    assert repository.point_main(third, second) == (third, "", (), "")
     assert is_clean(repository.home / "engine")
 
 
@@ -297,7 +297,7 @@ def test_a_lock_that_a_person_s_git_takes_meanwhile_is_waited_for(
         left.start()
 
     monkeypatch.setattr(update_main, "_swap", beside_a_person)
-    assert repository.point_main(commit, before) == (commit, "", ())
+    assert repository.point_main(commit, before) == (commit, "", (), "")
     left.join(60)
     assert repository.staging().commit == commit
     assert is_clean(repository.home / "engine")
@@ -324,7 +324,7 @@ def test_what_lies_about_in_the_engine_is_kept_on_a_branch(tmp_path: Path) -> No
         ("rules/a.py", "A = 'in the way'"),
     ):
         assert git(engine, "show", f"{pointed.stray}:{name}") == text
-    assert repository.point_main(commit, before) == (commit, "", ())
+    assert repository.point_main(commit, before) == (commit, "", (), "")
 
 
 def test_an_engine_on_another_branch_is_left_alone_and_that_is_said(tmp_path: Path) -> None:
