@@ -226,7 +226,7 @@ class FollowedFiles:
             self._unreadable[error.identity] = time.monotonic() + UNREADABLE
             self.tell(error.path, f"it can't be read: {error}; that is tried again in {UNREADABLE:.0f} s")
             return b""
-        if not block:
+        if not block and not trail.has_more:
             self.dirty.pop(trail.name, None)
         return block
 

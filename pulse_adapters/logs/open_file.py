@@ -14,6 +14,8 @@ from pulse_adapters.workers.plain_file import open_plain
 
 CHUNK = 256 * 1024
 """Most bytes that are read at once, and the longest line: of a longer one only its beginning is looked at."""
+PASSES = 16
+"""Reads of the rest of a line that is too long before others have their turn: it may be as long as its writer likes."""
 PRINT = 1_024
 """Bytes at the beginning, and before the place reached, by which a file is recognised: inodes are used again."""
 
@@ -102,7 +104,9 @@ class FollowedFile:
 
     def read(self) -> bytes:
         """The next whole lines, each with its newline; empty if there is none yet. Raises FileRewritten."""
-        while True:
+        for _ in range(PASSES):
+            if self.cut:
+                self._skip_hole()
             raw = os.pread(self.file, len(self.tail) + CHUNK, self.offset - len(self.tail))
             if not raw.startswith(self.tail) or os.pread(self.file, len(self.head), 0) != self.head:
                 raise FileRewritten
@@ -122,6 +126,22 @@ class FollowedFile:
             if begin == len(self.tail):
                 return b""
             self._move(raw, begin)
+        return b""
+
+    def _skip_hole(self) -> None:
+        """Go on where a file has data again: a hole has no newline, takes no room on the disk, and may be of any length."""
+        end = os.fstat(self.file).st_size  # before it is asked: what is appended meanwhile comes after that
+        try:
+            end = os.lseek(self.file, self.offset, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno != errno.ENXIO:  # it has no more data
+                return
+        if end > self.offset + CHUNK:
+            self.stand_at(end, cut=True)
+
+    def is_in_long_line(self) -> bool:
+        """Whether there is more of a line that is too long, of which nothing is told."""
+        return self.cut and self.unread() > 0
 
     def give_back(self, block: bytes, used: int) -> None:
         """Have what comes after so many bytes of the block that was read last be read again; once for each block."""

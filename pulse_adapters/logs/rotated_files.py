@@ -50,7 +50,7 @@ class RotatedFiles:
     past: marks of files that are not open but may appear again; total: grows with everything that is read, over all
     restarts, so that the later of two positions is known; looked: when its rotated files were last searched for, UTC
     nanoseconds; rotated: the stamps of those that were found then and not followed, None if nobody knows.
-    forget: called when a file is closed.
+    forget: called when a file is closed; has_more: whether there is more to read though the last read had no line.
     """
 
     def __init__(self, path: str, rules: Sequence[int], forget: Callable[[FollowedFile], None]) -> None:
@@ -60,7 +60,7 @@ class RotatedFiles:
         self.total = time.time_ns()  # no read is so quick: whoever begins anew later begins with more
         self.looked = 0
         self.rotated: tuple[int, ...] | None = None
-        self.known = False
+        self.known = self.has_more = False
         self.seen = time.monotonic()
         self._taken: FollowedFile | None = None
 
@@ -141,10 +141,14 @@ class RotatedFiles:
 
         visible: whether a file's current path matches a pattern. Raises Unreadable for a file that it drops.
         """
+        self.has_more = False
         for followed in tuple(self.files):
             self._taken = followed
             try:
                 block = followed.read()
+                if not block and followed.is_in_long_line():
+                    self.has_more = True
+                    return b""
                 is_over = not block and self._is_over(followed, now, visible)
                 is_deleted = is_over and followed.is_deleted()
             except OSError as error:

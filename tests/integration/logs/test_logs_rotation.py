@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.logs import followed_files
+from pulse_adapters.logs.open_file import CHUNK, PASSES
 from tests.engine_user import open_folder
 from tests.integration.logs.logs_scene import Following, copytruncate, delete, numbered, rename, write
 from tests.long_form import sample
@@ -318,6 +319,22 @@ def test_a_link_of_another_user_leads_to_nothing_that_one_may_not_read(name: str
         following = Following(pattern, known=True)
         assert following.drain() == ["of root"]
         following.close()
+
+
+def test_a_line_of_any_length_keeps_no_other_log_from_being_read(log: Path, following: Following) -> None:
+    write(log)
+    write(other := log.with_name("other.log"))
+    following.drain()
+    with log.open("wb") as file:
+        file.write(b"x" * (3 * PASSES * CHUNK))
+    following.read_a_little()
+    write(other, "first")
+    for _ in range(2):
+        following.read_a_little()
+    assert following.lines[-1] == (str(other), "first")
+    assert str(log) in following.files.dirty
+    write(log, "", "last")
+    assert following.drain(scan=False) == ["last"]
 
 
 def test_the_same_file_under_two_names_is_read_once(log: Path, following: Following) -> None:

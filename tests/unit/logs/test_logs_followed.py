@@ -1,6 +1,7 @@
 """One file: read in whole lines, whatever pieces it is written in, and recognised again."""
 
 from collections.abc import Iterator
+from os import truncate
 from pathlib import Path
 from random import Random
 
@@ -8,6 +9,7 @@ import pytest
 
 from pulse_adapters.logs.open_file import (
     CHUNK,
+    PASSES,
     FileRewritten,
     FollowedFile,
     mark_from_json,
@@ -97,6 +99,27 @@ def test_a_line_that_is_too_long_is_one_line_in_pieces_and_over_a_restart_too(pa
     append(path, b"xxx\nafter\n")
     assert again.read() == b"after\n"
     again.close()
+
+
+def test_the_rest_of_a_line_that_is_too_long_is_passed_over_in_turns(
+    path: Path, followed: FollowedFile
+) -> None:
+    append(path, b"x" * (CHUNK * (PASSES + 3)) + b"\nafter\n")
+    assert followed.read() == b"x" * CHUNK + b"\n"
+    assert followed.read() == b""
+    assert followed.is_in_long_line()
+    assert followed.read() == b"after\n"
+    assert not followed.is_in_long_line()
+
+
+def test_of_a_hole_in_a_line_nothing_is_read(path: Path, followed: FollowedFile) -> None:
+    append(path, b"x" * CHUNK)
+    truncate(path, 1 << 40)
+    assert followed.read() == b"x" * CHUNK + b"\n"
+    assert followed.read() == b""
+    assert not followed.is_in_long_line()
+    append(path, b"\nafter\n")
+    assert followed.read() == b"after\n"
 
 
 def test_a_file_is_recognised_and_gone_on_with(path: Path, followed: FollowedFile) -> None:
