@@ -70,7 +70,8 @@ def error_escalate_with(explains: Explains) -> Rule:
         names = sources(curr)
         if len(names) > MOST:
             names = sorted(names, key=lambda name: -_severity(curr.logs.of.get(name, NOWHERE)))
-        own = [evaluate_source(name, curr, explains) for name in names[:MOST]]
+        known = [(_known_conditions(begin, curr), about) for begin, about in explains] if names else ()
+        own = [evaluate_source(name, curr, known) for name in names[:MOST]]
         effects = (effect for one in own for effect in one.effects)
         verdict = verdict.plus(*effects, *_notice_of_others(names[MOST:], curr))
         verdict = verdict.noting(*(note for one in own for note in one.notes))
@@ -101,7 +102,10 @@ def sources(curr: Snapshot) -> Sequence[str]:
 
 
 def evaluate_source(name: str, curr: Snapshot, explains: Explains) -> Verdict:
-    """The verdict on this source: notices, when to evaluate it again, and why nothing is sent."""
+    """The verdict on this source: notices, when to evaluate it again, and why nothing is sent.
+
+    explains: with the names of the conditions that are known, found once for all lines.
+    """
     source, storm = curr.logs.of.get(name, NOWHERE), curr.conditions[STORM + name]
     quiet_in = _quiet_in(source, curr)
     if quiet_in <= 0 and storm is None:
@@ -109,7 +113,8 @@ def evaluate_source(name: str, curr: Snapshot, explains: Explains) -> Verdict:
         return Verdict(notify_over(TOPIC + name, _title(name, source.alike.values()), words, curr, WATCHER))
     told = curr.notices[topic_text(TOPIC + name)]
     new = [lines for lines in source.alike.values() if _is_news(lines.first, told, curr)]
-    causes = [(lines, cause_of(name, lines, curr, explains)) for lines in new]
+    process = writing_process(name, curr.settings.process) if new else None
+    causes = [(lines, cause_of(process, lines, curr, explains)) for lines in new]
     held = {cause.why: cause for _, cause in causes if cause is not None}
     verdict = Verdict().after_wait(quiet_in if quiet_in > 0 else None).after_wait(_faster_tick(source, curr))
     for cause in held.values():
@@ -206,11 +211,12 @@ class Cause(NamedTuple):
     wait_us: int | None = None
 
 
-def cause_of(source: str, lines: SimilarLines, curr: Snapshot, explains: Explains) -> Cause | None:
-    """The cause of these lines, or None."""
+def cause_of(
+    process: ProcessSettings | None, lines: SimilarLines, curr: Snapshot, explains: Explains
+) -> Cause | None:
+    """The cause of these lines, or None; process: the guarded one that writes them, if one does."""
     if lines.severity == "critical":
         return None
-    process = writing_process(source, curr.settings.process)
     return (_of_process(process, lines, curr) if process else None) or _of_condition(lines, curr, explains)
 
 
@@ -251,16 +257,22 @@ def _of_condition(lines: SimilarLines, curr: Snapshot, explains: Explains) -> Ca
     return None
 
 
+def _known_conditions(begin: tuple[str, ...], curr: Snapshot) -> tuple[str, ...]:
+    """The conditions whose names begin so: those that are raised, then those that were."""
+    known = dict.fromkeys((*curr.conditions.raised, *curr.conditions.cleared))
+    return tuple(name for name in known if name.startswith(begin))
+
+
 def _condition_of(names: tuple[str, ...], lines: SimilarLines, curr: Snapshot) -> Cause | None:
-    """The condition with such a name that these lines may have as their cause, by what it is and when."""
+    """The one of these conditions that these lines may have as their cause, by what it is and when."""
     age, known = curr.now.since(lines.first) - LEAD, curr.conditions
-    for name, condition in known.raised.items():
+    for name, condition in ((name, known.raised[name]) for name in names if name in known.raised):
         is_before = age > curr.now.since(condition.began)
-        if name.startswith(names) and condition.state not in _NO_CAUSE and not is_before:
+        if condition.state not in _NO_CAUSE and not is_before:
             return Cause(f"explained by {name}, {condition.age(curr.now)}")
-    for name, cleared in known.cleared.items():
+    for name, cleared in ((name, known.cleared[name]) for name in names if name in known.cleared):
         since, is_before = curr.now.since(cleared), age > curr.now.since(known.began[name])
-        if name.startswith(names) and curr.now.since(lines.last) >= since - AFTERMATH and not is_before:
+        if curr.now.since(lines.last) >= since - AFTERMATH and not is_before:
             return Cause(f"explained by {name}, which was wrong until {duration_text(since)} ago")
     return None
 

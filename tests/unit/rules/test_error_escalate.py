@@ -1,14 +1,17 @@
 """Lines in logs: who is told, how often, and what explains them away."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
 from pulse_core.composition import SURVIVAL
 from pulse_core.model.kinds import Effect, LogMatched, Paused, ProcessDied, ProcessStopRequested, ProcessUp
+from pulse_core.model.moment import Moment
 from pulse_core.model.names import NETWORK
 from pulse_core.projections.logs import QUIET
-from pulse_core.rules.onion import rule_name
+from pulse_core.rules.onion import compose, rule_name, run_synchronously
 from pulse_core.rules.survival.error_escalate import (
     MOST,
     OTHERS,
@@ -569,6 +572,35 @@ def test_a_line_is_searched_once_and_only_where_a_condition_may_explain_it() -> 
         say(told, f"ERROR {letter}")
     titles(told, "1s", 20)
     assert (network.searches, disks.searches) == (10, 0)
+
+
+class CountedMapping(dict[str, Moment]):
+    """A mapping that counts how often all of it is looked at."""
+
+    looks = 0
+
+    def __iter__(self) -> Iterator[str]:
+        self.looks += 1
+        return super().__iter__()
+
+    def items(self) -> Any:
+        self.looks += 1
+        return super().items()
+
+
+@pytest.mark.parametrize("number", [1, 20])
+def test_what_is_known_of_conditions_is_searched_once_for_all_lines(number: int) -> None:
+    told = story()
+    told.raised("network", "down")
+    told.cleared("network")
+    for letter in "abcdefghijklmnopqrst"[:number]:
+        say(told, f"ERROR {letter}")
+    curr = told.snapshot
+    cleared = CountedMapping(curr.conditions.cleared)
+    state = replace(curr.state, conditions=replace(curr.conditions, cleared=cleared))
+    curr = replace(curr, state=state)
+    run_synchronously(compose([error_escalate])(curr, curr))
+    assert 0 < cleared.looks < 10
 
 
 def test_critical_lines_are_told_whatever_explains_them() -> None:
