@@ -107,7 +107,7 @@ def outside_pulse(pid: int, raw: bytes, besides: Collection[int] = ()) -> Proces
         return None
     if not (seen := read_stat(pid)) or not seen.alive or seen.session in besides:
         return None
-    leader = arguments(seen.session) if seen.session != pid else None
+    leader = command_line_of(seen.session) if seen.session != pid else None
     return None if leader and is_pulse(argv_of(leader)) else seen.found
 
 

@@ -23,6 +23,8 @@ OFFSET_TICKS = OFFSET_NS * TICKS_PER_SECOND // NANOSECONDS
 """What start times in /proc have too much in this time namespace."""
 
 _NAME = 80  # characters of a program's name that are told
+_TITLE = 4_096
+"""Bytes of a command line in which that is looked for: any process may have one of mebibytes."""
 # PF_KTHREAD and PF_FORKNOEXEC of include/linux/sched.h
 _KERNEL_THREAD, _FORKED_ONLY = 0x00200000, 0x00000040
 
@@ -178,7 +180,7 @@ def program_name(pid: int) -> str:
 
     A process may give itself a title, as `nginx: worker process`: then the first word of that.
     """
-    words = next(iter(command_line(pid)), "").split()
+    words = os.fsdecode(arguments(pid, _TITLE).partition(b"\0")[0]).split()
     name = os.path.basename(words[0].removesuffix(":")) if words else ""
     if not name and (raw := read_proc_file(f"/proc/{pid}/comm")):
         name = os.fsdecode(raw)
@@ -225,9 +227,9 @@ def with_marker(pids: Collection[int], marker: str, variable: str = EFFECT_MARK)
     return [pid for pid, raw in environments(pids) if raw and wanted in raw]
 
 
-def environment(pid: int) -> bytes:
+def environment(pid: int, most: int = MOST) -> bytes:
     """What a process was started with: `NAME=VALUE` between NULs; nothing if it is gone, hangs, or is not ours to read."""
-    raw = MEMORY.read("environ", pid)
+    raw = MEMORY.read("environ", pid, most)
     return b"" if isinstance(raw, Hanging) else _between_nuls(raw)
 
 

@@ -21,7 +21,7 @@ from pulse_adapters.host.process_search import (
     may_be_in_exec,
 )
 from pulse_adapters.host.spawner import Spawner
-from pulse_adapters.workers.proc import command_line, pids, read_stat, start_time_of
+from pulse_adapters.workers.proc import children, command_line, pids, read_stat, start_time_of
 from pulse_adapters.workers.process_memory import HANGING, MEMORY, MOST, ProcessMemory, Told
 from pulse_core.model.pattern import SearchPattern
 from pulse_core.ports.host import ProcessId
@@ -216,6 +216,23 @@ async def test_of_a_long_argv_only_the_first_4096_characters_are_searched(
     await spawner.start(sleeper("é" * 5_000, word), output=log)
     await until(lambda: command_line(near.pid)[-1:] == [word])
     assert await found(word) == (near,)
+
+
+LEADER = """
+import os, subprocess, sys, time
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)", os.environ["WORD"]])
+time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize(("before", "is_pulse"), [(1, True), (5 * SEARCHED, False)])
+async def test_of_the_command_line_of_a_leader_no_more_is_looked_at(
+    spawner: Spawner, log: Path, word: str, before: int, is_pulse: bool
+) -> None:
+    argv = [sys.executable, "-c", LEADER, "x" * before, "-m", "upulse_cli"]
+    leader = await spawner.start(argv, output=log, env={"WORD": word})
+    await until(lambda: any(command_line(pid)[-1:] == [word] for pid in children(leader.pid)))
+    assert bool(await found(word)) is not is_pulse
 
 
 async def test_a_neighbours_command_line_makes_no_search_long(mark: str, word: str) -> None:
