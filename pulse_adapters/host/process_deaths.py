@@ -12,6 +12,9 @@ from pulse_adapters.workers.proc import environment, open_pidfd
 from pulse_core.ports.host import ProcessId
 
 LOG = logging.getLogger("pulse.host")
+MOST_KEPT = 64 << 10
+"""Bytes of an environment that are kept: a process may give itself one of mebibytes, and each of its variables is looked for
+in its last lines, for which its death waits, and the loop with it."""
 
 
 class ProcessDeaths:
@@ -37,11 +40,13 @@ class ProcessDeaths:
             self._release(gone)
         self._died = died
         for one in wanted - self._handles.keys() - self._reported:
-            self._environments[one] = environment(one.pid)  # nobody can ask it any more once it is dead
+            self._environments[one] = environment(
+                one.pid, MOST_KEPT
+            )  # nobody can ask it any more once it is dead
             self._watch(one)
 
     def variables(self, found: ProcessId) -> Mapping[str, str]:
-        """The environment that one of these was started with, dead or alive; empty if it was not to be read."""
+        """What one of these was started with, dead or alive, as far as it is kept; empty if it was not to be read."""
         return variables_in(self._environments.get(found, b""))
 
     def close(self) -> None:

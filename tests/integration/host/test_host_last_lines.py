@@ -2,12 +2,14 @@
 
 import asyncio
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.outputs import end_of_life
+from pulse_adapters.host.process_deaths import MOST_KEPT, ProcessDeaths
 from pulse_adapters.host.process_executors import RestartProcess
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
@@ -36,6 +38,20 @@ async def test_the_last_lines_are_those_of_this_life_without_secrets_and_control
     told = await table.last_lines(SETTINGS.process[0], NOBODY, result.data["logged"])
     assert told == "first ***\nred \\x07 \nlast"
     table.close()
+
+
+async def test_of_an_environment_of_any_size_no_more_is_kept_than_can_be_looked_for(
+    spawner: Spawner, tmp_path: Path
+) -> None:
+    given = {f"NAME_{number}": "value" for number in range(MOST_KEPT // 10)}
+    found = await spawner.start(["sleep", "1000"], output=tmp_path / "it.log", env=given, inherits=False)
+    deaths = ProcessDeaths(spawner)
+    deaths.hold([found], lambda _: None)
+    kept = deaths.variables(found)
+    assert kept["NAME_0"] == "value"
+    assert len(given) // 3 < len(kept) < len(given) * 2 // 3
+    deaths.close()
+    os.kill(found.pid, signal.SIGKILL)
 
 
 def test_of_much_the_end_is_told_in_whole_lines(tmp_path: Path) -> None:
