@@ -17,6 +17,8 @@ DEEPEST = 90
 COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 LARGEST = 256 * 2**20
 """Bytes of a file that is read here: what a commit may hold."""
+LARGEST_COMMIT = 1 << 20
+"""Bytes of a commit that is read here, packed and unpacked: what claims to be one may unpack to a thousand times as much."""
 _MAIN = "refs/heads/main"
 _LINK, _FILE, _PROGRAM, _FOLDER = b"120000", b"100644", b"100755", b"40000"
 
@@ -98,10 +100,11 @@ def is_laid_out(home: Path, commit: str) -> bool:
 def tree_of_commit(home: Path, commit: str) -> str | None:
     """The hash of a commit's tree, read from what hashes to the commit; None if there is no such file.
 
-    A commit that was packed can't be read here.
+    A commit that was packed, or is larger than any that Pulse makes, can't be read here.
     """
     try:
-        raw = zlib.decompress(read_plain(home / "engine/.git/objects" / commit[:2] / commit[2:], LARGEST))
+        packed = read_plain(home / "engine/.git/objects" / commit[:2] / commit[2:], LARGEST_COMMIT)
+        raw = zlib.decompressobj().decompress(packed, LARGEST_COMMIT)
     except (OSError, zlib.error):
         return None
     head, _, body = raw.partition(b"\0")

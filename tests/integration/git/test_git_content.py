@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import tracemalloc
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -96,6 +97,19 @@ def test_one_that_was_packed_is_laid_out_and_found_again(tmp_path: Path) -> None
         commit, str(revision_folder(repository.home, commit))
     )
     assert revision_folder(repository.home, commit).stat().st_ino == made
+
+
+def test_what_unpacks_to_very_much_is_no_commit_and_takes_no_memory(tmp_path: Path) -> None:
+    commit = "a" * 40
+    place = tmp_path / "engine/.git/objects" / commit[:2] / commit[2:]
+    place.parent.mkdir(parents=True)
+    place.write_bytes(zlib.compress(b"commit 5\0tree " + bytes(100 << 20)))
+    tracemalloc.start()
+    try:
+        assert tree_of_commit(tmp_path, commit) is None
+        assert tracemalloc.get_traced_memory()[1] < 10 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_another_repository_within_is_left_out_and_the_rest_is_not_made_again_and_again(
