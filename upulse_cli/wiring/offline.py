@@ -16,6 +16,7 @@ from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.lost_rows import refuse_lost_rows
 from pulse_adapters.sqlite.open_log import Opening
+from pulse_adapters.workers.plain_file import replace_plain
 from pulse_adapters.workers.users import user_name
 from pulse_core import __version__
 from pulse_core.app.context import HomeContext
@@ -37,9 +38,8 @@ def write_settings(home: Home, demo: bool) -> bool:
     """Write the commented settings; False if there are some."""
     if home.config.exists():
         return False
-    try:
-        with home.config.open("x") as file:
-            file.write(template(demo))
+    try:  # whole or not at all: half of it would be left as it is by the next try
+        replace_plain(home.config, template(demo).encode(), keep=True)
     except FileExistsError:
         return False
     except OSError as error:

@@ -4,6 +4,7 @@ import ast
 import errno
 import os
 import re
+import resource
 import shlex
 import subprocess
 import sys
@@ -14,11 +15,15 @@ import pytest
 import typer
 from typer.main import get_command
 
+from pulse_adapters.config.home import Home
+from pulse_adapters.config.template import template
+from pulse_core.model.errors import PulseError
 from tests.long_form import sampled
 from upulse_cli.__main__ import main
 from upulse_cli.app import app
 from upulse_cli.command_line import sentence, tree_for
 from upulse_cli.shortages import NO_MEMORY_WORDS, NO_THREAD_WORDS
+from upulse_cli.wiring.offline import write_settings
 
 SLOW = {"pydantic", "rich", "asyncio", "sqlite3", "upulse_cli.wiring"}
 
@@ -207,3 +212,16 @@ def test_a_traceback_is_shown_only_to_who_asks(
     assert "Traceback" not in capsys.readouterr().err
     assert main(["--debug", "status", "--home", "/nowhere/at/all"]) == 1
     assert "Traceback" in capsys.readouterr().err
+
+
+def test_settings_that_a_full_disk_takes_but_a_part_of_are_none(tmp_path: Path) -> None:
+    home, limit = Home(tmp_path), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, limit[1]))
+    try:
+        with pytest.raises(PulseError, match=r"config\.toml can't be written: File too large"):
+            write_settings(home, demo=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert not home.config.exists()
+    assert (write_settings(home, demo=True), write_settings(home, demo=True)) == (True, False)
+    assert home.config.read_text() == template(demo=True)
