@@ -11,14 +11,18 @@ from pulse_adapters.workers.plain_file import has_match, open_plain
 
 
 def files_with(directories: Collection[Path], texts: Collection[str]) -> Iterator[Path]:
-    """The files below these directories that hold one of the texts; no link is followed, no socket opened."""
+    """The files below these directories that hold one of the texts, or may, and the folders that can't be listed.
+
+    No link is followed, no socket opened.
+    """
     spelled = {json.dumps(text, ensure_ascii=ascii)[1:-1] for text in texts for ascii in (True, False)}
     wanted = sorted((text.encode(errors="replace") for text in {*texts, *spelled}), key=len)
     if not wanted:
         return
     pattern, longest = re.compile(b"|".join(map(re.escape, wanted))), len(wanted[-1])
+    unread = list[OSError]()
     for directory in directories:
-        for folder, _, names in os.walk(directory):
+        for folder, _, names in os.walk(directory, onerror=unread.append):
             for name in sorted(names):
                 path = Path(folder, name)
                 try:
@@ -26,6 +30,7 @@ def files_with(directories: Collection[Path], texts: Collection[str]) -> Iterato
                         yield path
                 except OSError:
                     yield path  # nobody knows
+    yield from (Path(one.filename) for one in unread if not isinstance(one, FileNotFoundError))  # likewise
 
 
 def _holds(path: Path, pattern: re.Pattern[bytes], longest: int) -> bool:
