@@ -80,14 +80,8 @@ class DiskRunFiles:
         except OSError as error:
             raise PulseError(f"{folder.path} can't be written: {error.strerror}") from error
         own = Path(self._settings().socket.directory or HomeLayout(self._home).run) / "pulse.sock"
-        values = {
-            "prompt": prompt,
-            "prompt_file": str(folder.prompt),
-            "workspace": workspace.path,
-            "model": agent.model,
-            "task": task.id,
-            "title": task.title,
-        }
+        values = {"prompt": prompt, "prompt_file": str(folder.prompt), "workspace": workspace.path}
+        values |= {"model": agent.model, "task": task.id, "title": task.title}
         env = {
             **selected_variables(*agent.pass_env),
             **(user.environment if user else {}),

@@ -205,13 +205,8 @@ def _news(task: TaskState, event: Event, data: Mapping[str, Any]) -> Mapping[str
     if kind == kinds.TaskAssigned.kind:
         return {"agent": data.get("agent", "")}
     if kind == kinds.TaskExecuting.kind:
-        return {
-            "agent": data.get("agent", ""),
-            "attempts": task.attempts + 1,
-            "token": event.seq,
-            "lease_us": data.get("lease_us", 0),
-            "beat": event.moment,
-        }
+        claim = {"token": event.seq, "lease_us": data.get("lease_us", 0), "beat": event.moment}
+        return {"agent": data.get("agent", ""), "attempts": task.attempts + 1, **claim}
     if kind == kinds.TaskAcked.kind:
         return {"result": data.get("result", ""), "data": data.get("data", {}), "error": ""}
     if kind == kinds.TaskFailed.kind:

@@ -77,6 +77,8 @@ NONE = AgentStats()
 
 FEW = 200
 """Open tasks up to which the statistics are stored with each tick that emitted effects."""
+MOST, MOST_LABELS = 1_000, 200
+"""Agents, of which any name may be claimed under, and labels of each: those counted last, and who was given a task."""
 
 KINDS = frozenset(
     kind.kind
@@ -89,6 +91,13 @@ KINDS = frozenset(
 def after(state: AgentCapabilityStats, events: Iterable[Event]) -> AgentCapabilityStats:
     """The statistics after more events."""
     agents, open_ = dict(state.agents), dict(state.open)
+
+    def count(agent: str, stats: AgentStats) -> None:
+        agents.pop(agent, None)
+        agents[agent] = stats
+        if len(agents) > MOST and (oldest := next((one for one in agents if not agents[one].assigned), "")):
+            del agents[oldest]
+
     for event in events:
         if event.kind not in KINDS:
             continue
@@ -99,30 +108,27 @@ def after(state: AgentCapabilityStats, events: Iterable[Event]) -> AgentCapabili
             open_[event.subject] = Work(tuple(data.get("labels", ())))
         elif event.kind == TaskAssigned.kind:
             open_[event.subject] = replace(work, agent=agent)
-            agents[agent] = replace(stats, assigned=stats.assigned + 1)
+            count(agent, replace(stats, assigned=stats.assigned + 1))
         elif event.kind == TaskExecuting.kind:
             open_[event.subject] = replace(work, agent=agent, claimed=event.moment, acked=False)
         elif event.kind == TaskAcked.kind and work.claimed:
-            took = event.moment.since(work.claimed)
-            agents[agent] = replace(
-                stats, acked=stats.acked + 1, took_us=stats.took_us + took, consecutive_failures=0
-            )
+            took_us = stats.took_us + event.moment.since(work.claimed)
+            count(agent, replace(stats, acked=stats.acked + 1, took_us=took_us, consecutive_failures=0))
             open_[event.subject] = replace(work, claimed=None, acked=True)
         elif event.kind == TaskClosed.kind:
             if work.acked:  # else it was not done, and needs not be
                 labels = _counted(stats.labels, work.labels, closed=1)
-                agents[agent] = replace(stats, closed=stats.closed + 1, labels=labels)
+                count(agent, replace(stats, closed=stats.closed + 1, labels=labels))
             open_.pop(event.subject, None)
         elif work.claimed:
             if _is_failure(event, data):
-                agents[agent] = replace(
-                    stats,
-                    failed=stats.failed + 1,
-                    given_up=stats.given_up + (event.kind == TaskGivenUp.kind),
-                    consecutive_failures=stats.consecutive_failures + 1,
-                    failed_at=event.moment,
-                    labels=_counted(stats.labels, work.labels, failed=1),
+                failed, given_up = stats.failed + 1, stats.given_up + (event.kind == TaskGivenUp.kind)
+                labels, in_a_row = (
+                    _counted(stats.labels, work.labels, failed=1),
+                    stats.consecutive_failures + 1,
                 )
+                stats = replace(stats, failed=failed, given_up=given_up, failed_at=event.moment)
+                count(agent, replace(stats, consecutive_failures=in_a_row, labels=labels))
             open_[event.subject] = replace(work, claimed=None)
         if event.kind == TaskGivenUp.kind:  # one that is retried is known again once it is claimed
             open_.pop(event.subject, None)
@@ -143,11 +149,11 @@ def _counted(
 ) -> Mapping[str, LabelStats]:
     found = dict(before)
     for label in labels:
-        one = found.get(label, LabelStats())
+        one = found.pop(label, LabelStats())
         found[label] = LabelStats(one.closed + closed, one.failed + failed)
-    return found
+    return dict(list(found.items())[-MOST_LABELS:])
 
 
 STATS = StateProjection(
-    "agent-capability-stats", 4, AgentCapabilityStats, KINDS, after, lambda state: len(state.open) <= FEW
+    "agent-capability-stats", 5, AgentCapabilityStats, KINDS, after, lambda state: len(state.open) <= FEW
 )

@@ -1,6 +1,6 @@
 """How agents have done: counted from the log alone."""
 
-from pulse_core.tasks.stats import STATS, AgentCapabilityStats, LabelStats, after
+from pulse_core.tasks.stats import MOST, MOST_LABELS, STATS, AgentCapabilityStats, LabelStats, after
 from tests.unit.tasks.task_events import ONE, OTHER, TaskLog
 
 
@@ -76,3 +76,21 @@ def test_what_was_given_up_is_kept_no_more_and_counted_if_it_is_done_after_all()
     log.say("task-closed")
     ada = stats(log)["ada"]
     assert (ada.acked, ada.closed, stats(log).open) == (1, 1, {})
+
+
+def test_names_and_labels_without_end_are_forgotten_but_not_who_was_given_a_task() -> None:
+    log = TaskLog()
+    log.create(labels=("python",))
+    log.say("task-assigned", agent="ada")
+    for number in range(MOST + 10):
+        log.say("task-failed", token=log.claim(agent=f"nobody-{number}"), error="no", retry_us=0)
+    known = stats(log)
+    assert list(known)[:2] == ["ada", "nobody-11"]
+    assert len(known.agents) == MOST
+
+    log = TaskLog()
+    for number in range(MOST_LABELS // 20 + 1):
+        log.create(id_ := f"task_{number:06}", labels=tuple(f"{number}-{one}" for one in range(20)))
+        log.say("task-failed", id_, token=log.claim(id_), error="no", retry_us=0)
+    labels = list(stats(log)["ada"].labels)
+    assert (len(labels), labels[0]) == (MOST_LABELS, "1-0")
