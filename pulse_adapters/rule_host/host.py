@@ -1,6 +1,7 @@
 """A rule host as the daemon uses it: sends of each snapshot only what the child does not have yet, and folds ticks."""
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,6 +27,8 @@ LEISURE = 1.0
 """Seconds that a host may take for recorded ticks beyond what its rules may: nobody waits for them."""
 MOST_KEPT = 4 * 1024 * 1024
 """Characters of the values of all projections of an engine that are kept; the next host folds the others anew."""
+KEEPING = 1.0
+"""Seconds after which no more of them are asked for: a tick waits meanwhile, and each may take a deadline to come."""
 _HELD = 500
 _NOTHING = Window()
 
@@ -104,8 +107,10 @@ class ChildRuleHost:
         self._child.send({"do": "skip", "rules": list(rules)})
 
     async def keep(self) -> Mapping[str, UserProjectionState]:
-        found, room = {}, MOST_KEPT
+        found, room, until = {}, MOST_KEPT, time.monotonic() + KEEPING
         for name in self.loaded.projections:
+            if time.monotonic() > until:
+                break
             reply = await self._child.ask({"do": "keep", "name": name}, HistoryReply, self._seconds)
             try:
                 state = reply.state(self._delta.row) if reply else None

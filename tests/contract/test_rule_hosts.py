@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.memory.engine import MemoryHosts, MemoryRevisions, MemoryRuleHost
-from pulse_adapters.rule_host.host import MOST_KEPT, ChildRuleHost
+from pulse_adapters.rule_host.host import KEEPING, MOST_KEPT, ChildRuleHost
 from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
@@ -294,6 +294,20 @@ async def test_of_many_long_projections_only_so_much_is_kept(house: House) -> No
     host = await house.start(f"PROJECTIONS = {long}\n", wished(1))
     kept = await host.keep()
     assert list(kept) == [str(number) for number in range(MOST_KEPT // 250_002)]
+
+
+@ONLY_CHILD
+async def test_a_host_that_gives_its_projections_away_slowly_holds_no_tick_up_for_long(house: House) -> None:
+    slow = """
+import sys, time
+host = sys.modules["__main__"].RuleHostChild
+quick = host._kept
+host._kept = lambda self, name: (time.sleep(KEEPING / 5), quick(self, name))[1]
+PROJECTIONS = {str(n): Projection(n, lambda value, event: value) for n in range(12)}
+"""
+    host = await house.start(slow.replace("KEEPING", str(KEEPING)), wished(1))
+    assert 1 <= len(await host.keep()) <= 6
+    assert host.alive
 
 
 @ONLY_CHILD
