@@ -136,14 +136,16 @@ class AgentRuns:
         come, `yet`; if that alone is too much, a day. A budget of 0 is any amount."""
         known = [self.costs.get(agent, ())] if agent else self.costs.values() if budget else ()
         costs = [one for some in known for one in some if now.since(one.moment) < DAY]
-        costs.sort(key=lambda one: one.moment.at)
-        left, spent = 0, sum(one.amount for one in costs)
-        while budget and (spent >= budget or round(spent + yet, 6) > budget):
-            if not costs:
-                return DAY
-            first = costs.pop(0)
-            left, spent = DAY - now.since(first.moment), sum(one.amount for one in costs)
-        return left
+        spent = 0.0
+        if budget and round(yet, 6) > budget:
+            return DAY
+        for one in sorted(
+            costs, key=lambda one: one.moment.at, reverse=True
+        ):  # as many of the newest as leave room
+            spent += one.amount
+            if budget and (spent >= budget or round(spent + yet, 6) > budget):
+                return DAY - now.since(one.moment)
+        return 0
 
     @property
     def live(self) -> tuple[Run, ...]:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulse_core.agents.events import KINDS
-from pulse_core.agents.projection import RUNS, AgentRuns, RunCost, after, cost_in
+from pulse_core.agents.projection import DAY, RUNS, AgentRuns, RunCost, after, cost_in
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import parse
@@ -111,3 +111,25 @@ def test_the_fold_does_not_depend_on_how_the_log_is_cut(said: list[tuple[str, st
     whole = after(AgentRuns(), events)
     assert after(after(AgentRuns(), events[:cut]), events[cut:]) == whole
     assert RUNS.load(RUNS.dump(whole)) == whole
+
+
+class CountedAmount(float):
+    """An amount that knows how often one of its kind was added."""
+
+    added = 0
+
+    def __radd__(self, other: float) -> float:
+        CountedAmount.added += 1
+        return other + float(self)
+
+
+def test_a_budget_that_was_lowered_adds_each_cost_once_however_many_there_are() -> None:
+    second, count = 1_000_000, 500
+    costs = [
+        RunCost(Moment(at, "boot", at), CountedAmount(0.01), "task")
+        for at in range(0, count * second, second)
+    ]
+    runs, now = AgentRuns(costs={"ada": tuple(costs)}), Moment(count * second, "boot", count * second)
+    left = runs.over_budget_us(0.105, now, agent="ada")
+    assert left == DAY - 11 * second
+    assert CountedAmount.added <= count
