@@ -7,7 +7,8 @@ Over the bound older rows give way to newer ones that say the same, until there 
    kind and subject: an earlier death of a process, an earlier attempt of an effect;
 3. the newest line of each source, too.
 
-What stays is as much as there are subjects (processes, conditions, open effects), however long the disk takes nothing.
+What stays is as much as there are subjects (processes, conditions, open effects), however long the disk takes nothing; and
+where that is more than the bound, a quarter more, since each search for what may give way looks at all.
 What is left out is counted. A fold over what stays ends where a fold over all would: which process is up, which effect
 is open, which condition stands; only counts and histories are shorter.
 """
@@ -34,6 +35,8 @@ class HeldDrafts:
         self._bounds = rows, characters
         self._drafts: dict[str, Draft] = {}
         self._characters = 0
+        self._most = 1.0
+        """The share of the bounds over which room is made."""
         self.left_out: Counter[str] = Counter()
         self.lines = 0
 
@@ -52,12 +55,13 @@ class HeldDrafts:
             self.remove(draft.id)
             self._drafts[draft.id] = draft
             self._characters += len(draft.data)
-        return self._make_room() if self._is_over(1.0) else ()
+        return self._make_room() if self._is_over(self._most) else ()
 
     def remove(self, id_: str) -> None:
         """Hold this one no longer; does nothing if it is not held."""
         if draft := self._drafts.pop(id_, None):
             self._characters -= len(draft.data)
+            self._most = self._most if self._drafts else 1.0
 
     def leave_out(self, id_: str) -> None:
         """Hold this one no longer, and count it."""
@@ -84,6 +88,8 @@ class HeldDrafts:
             for id_ in filter(self._drafts.__contains__, together):
                 self.leave_out(id_)
                 gone.append(id_)
+        rows, characters = self._bounds
+        self._most = max(1.0, 1.25 * len(self._drafts) / rows, 1.25 * self._characters / characters)
         return gone
 
     def _dispensable(self) -> Iterator[Sequence[str]]:

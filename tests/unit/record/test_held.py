@@ -1,6 +1,6 @@
 """What is held for a full disk: bounded, and a fold over what is left ends where a fold over all would."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from hypothesis import given
@@ -107,6 +107,29 @@ def test_an_open_effect_and_a_standing_condition_are_never_left_out() -> None:
         held.add([drafted(number + 1, ConditionCleared(evidence="x"), "disk:/")])
     assert [one.id for one in held][:2] == ["id-0", "id-1"]
     assert not folded(list(held)).conditions.raised.keys() - {"memory"}
+
+
+def test_where_nearly_all_has_to_stay_few_searches_are_made_for_what_does_not() -> None:
+    """As where hundreds of processes die again and again while the disk is full: each search looks at all."""
+
+    class Counted(HeldDrafts):
+        searches = 0
+
+        def _dispensable(self) -> Iterator[Sequence[str]]:
+            self.searches += 1
+            return super()._dispensable()
+
+    held, number = Counted(rows=100), 0
+    for _ in range(10):
+        for name in map(str, range(200)):
+            held.add([drafted(number := number + 1, ProcessDied(pid=1, evidence="x", healthy=True), name)])
+    assert 200 <= len(held) <= 250
+    assert {one.subject for one in held} == {*map(str, range(200))}
+    assert held.searches < 60
+    for one in list(held):
+        held.remove(one.id)
+    held.add([drafted(number + another, *lines("/log")) for another in range(1, 102)])
+    assert len(held) <= 75, "once all is recorded the bound is what it was"
 
 
 def test_a_draft_that_comes_twice_is_held_once() -> None:
