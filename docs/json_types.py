@@ -148,11 +148,13 @@ class UsageConditionJson(TypedDict):
 
 
 class AboutProcessJson(AboutJson):
-    """How a process is now; held_by: who or what holds back its restart; held_since: since when, as far as the daemon that
-    answers knows; incident: the ongoing one; conditions: that stand of what it takes; request: the last one."""
+    """How a process is now; held_by: who or what holds back its restart; held_since: since when, or earlier
+    (held_or_earlier), as far as the daemon that answers knows; incident: the ongoing one; conditions: that stand of what it
+    takes; request: the last one."""
 
     held_by: str | None
     held_since: str | None
+    held_or_earlier: bool
     incident: IncidentJson | None
     conditions: Sequence[UsageConditionJson]
     request: EventJson | None
@@ -168,10 +170,11 @@ class TriedMeasureJson(TypedDict):
 
 class AboutConditionJson(AboutJson):
     """How a condition is now; next: what rules say of what comes next; held_by: what holds back the answer to it, and
-    held_since when, as far as the daemon that answers knows."""
+    held_since when, or earlier (held_or_earlier), as far as the daemon that answers knows."""
 
     held_by: NotRequired[str | None]
     held_since: NotRequired[str | None]
+    held_or_earlier: NotRequired[bool]
     measures: Sequence[TriedMeasureJson]
     next: Sequence[str]
 

@@ -83,6 +83,7 @@ def _process(
         else "the daemon does not guard it yet; see: upulse daemon reload",
         "held_by": by,
         "held_since": held["since"] if held else None,
+        "held_or_earlier": bool(held and held.get("or_earlier")),
         "incident": ongoing[-1].spelled() if ongoing else None,
         "conditions": [
             {
@@ -146,6 +147,7 @@ def _past_process(log: EventReader, status: GuardedProcessStatus) -> Told:
         **{word: status[word] for word in ("name", "state", "since", "why")},
         "held_by": None,
         "held_since": None,
+        "held_or_earlier": False,
         "incident": None,
         "conditions": [],
         "request": request.spelled() if request else None,
@@ -187,6 +189,7 @@ def _condition(name: str, told: Event | None, curr: Snapshot, status: HomeStatus
         **common,
         "held_by": held["by"] if held else None,
         "held_since": held["since"] if held else None,
+        "held_or_earlier": bool(held and held.get("or_earlier")),
         "state": f"raised ({one.state})" if one.state else "raised",
         "since": iso(one.began.at),
         "why": f"{doubt}{words}",

@@ -14,6 +14,8 @@ from pulse_core.projections.state import Snapshot
 
 LEAST_US = US_PER_SECOND // 10
 """Shorter ones are not recorded."""
+FIRST_US = 10 * US_PER_SECOND
+"""How long after its first tick a daemon may find for the first time what was so before it began: all has been looked at."""
 LASTING_US = US_PER_SECOND
 """One that has lasted for so long is recorded while it lasts, too: the daemon may be killed before it ends."""
 
@@ -30,12 +32,14 @@ class DelayCause(NamedTuple):
 
 
 class Delay(NamedTuple):
-    """What holds something back, since when, in which tick that was found, and whether it is recorded that it does."""
+    """What holds something back, since when, in which tick that was found, whether it is recorded that it does, and whether
+    it may have done so before this daemon began."""
 
     cause: DelayCause
     since: Moment
     found: Moment
     is_recorded: bool = False
+    is_older: bool = False
 
 
 class Delays:
@@ -43,13 +47,22 @@ class Delays:
 
     def __init__(self) -> None:
         self._current: dict[Delayed, Delay] = {}
+        self._began: Moment | None = None
 
     def after(self, curr: Snapshot, verdict: Verdict, withheld: Sequence[WithheldEffect]) -> Sequence[Draft]:
         """The delays that have ended by this tick; verdict: of its reflex; withheld: what survival held back in it."""
         waits: dict[Delayed, DelayCause] = {
             (AnswerDelayed, name): DelayCause(by) for name, by in verdict.held
         }
-        return self._follow({**waits, **dict(_answers(curr, withheld)), **dict(_restarts(curr))}, curr.now)
+        ended = self._follow({**waits, **dict(_answers(curr, withheld)), **dict(_restarts(curr))}, curr.now)
+        self._began = began = self._began or curr.now
+        if curr.now.since(began) <= FIRST_US:
+            new = [(what, one) for what, one in self._current.items() if one.found == curr.now]
+            for what, one in new:
+                wrong = _wrong_since(what, curr)
+                is_older = one.is_older or (wrong is not None and began.since(wrong) > 0)
+                self._current[what] = one._replace(is_older=is_older)
+        return ended
 
     def began_at(self, now: Moment) -> bool:
         """Whether one that lasts began in the tick of this moment."""
@@ -71,7 +84,9 @@ class Delays:
     def of(self, kind: Kind, name: str) -> HeldStatus | None:
         """What holds this one back and since when, as JSON values; None if nothing does."""
         one = self._current.get((kind, name))
-        return {"by": one.cause.by, "since": iso(one.since.at)} if one else None
+        if one is None:
+            return None
+        return {"by": one.cause.by, "since": iso(one.since.at), "or_earlier": one.is_older}
 
     def _follow(self, held: Mapping[Delayed, DelayCause], now: Moment) -> Sequence[Draft]:
         ended = {what: one for what, one in self._current.items() if held.get(what) != one.cause}
@@ -79,8 +94,9 @@ class Delays:
             del self._current[what]
         for what, cause in held.items():
             before = ended.get(what)
-            since = before.since if before and is_rest(cause, before.cause) else now
-            self._current.setdefault(what, Delay(cause, since, now))
+            goes_on = before is not None and is_rest(cause, before.cause)
+            since, is_older = (before.since, before.is_older) if before and goes_on else (now, False)
+            self._current.setdefault(what, Delay(cause, since, now, is_older=is_older))
         lasted = ((what, one, now.since(one.since)) for what, one in ended.items())
         return [_draft(what, one, us) for what, one, us in lasted if us >= LEAST_US]
 
@@ -93,6 +109,15 @@ def is_rest(now: DelayCause, before: DelayCause) -> bool:
 def _draft(what: Delayed, one: Delay, lasted: int, lasts: bool = False) -> Draft:
     kind, name = what
     return Draft(kind(held_by=one.cause.by, since=one.since.at, held_us=lasted, lasts=lasts), subject=name)
+
+
+def _wrong_since(what: Delayed, curr: Snapshot) -> Moment | None:
+    """Since when there is something that may be held back."""
+    kind, name = what
+    if kind is RestartDelayed:
+        return curr.process(name).down
+    condition = curr.conditions[name]
+    return condition.began if condition else None
 
 
 def _restarts(curr: Snapshot) -> Iterator[tuple[Delayed, DelayCause]]:

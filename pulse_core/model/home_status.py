@@ -97,10 +97,14 @@ class LogStatus(TypedDict):
 
 
 class HeldStatus(TypedDict):
-    """What holds back a restart, or the answer to a condition, as `a pause of ada`, and since when."""
+    """What holds back a restart, or the answer to a condition, as `a pause of ada`, and since when.
+
+    or_earlier: the daemon that answers found it so when it began, and knows nothing of before.
+    """
 
     by: str
     since: str
+    or_earlier: NotRequired[bool]
 
 
 class GuardedProcessStatus(TypedDict):

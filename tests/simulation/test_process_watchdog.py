@@ -1123,6 +1123,34 @@ def test_what_holds_a_restart_back_is_told_while_it_lasts_and_recorded_when_anot
     simulate(story, TWO)
 
 
+def test_what_holds_a_restart_back_when_a_daemon_begins_may_have_done_so_earlier() -> None:
+    async def story(world: World) -> None:
+        daemon = await world.start()
+        await asyncio.sleep(60)
+        await world.ask(Paused())
+        world.host.kill("gateway")
+        await asyncio.sleep(60)
+        (held,) = [one["held"] for one in daemon.report()["processes"]]
+        assert held
+        assert not held["or_earlier"]
+        await world.crash()
+        daemon = await world.start()
+        await asyncio.sleep(60)
+        (held,) = [one["held"] for one in daemon.report()["processes"]]
+        assert held
+        assert held["or_earlier"]
+        await world.ask(Resumed())
+        await asyncio.sleep(60)
+        await world.ask(Paused())
+        world.host.kill("gateway")
+        await asyncio.sleep(1)
+        (held,) = [one["held"] for one in daemon.report()["processes"]]
+        assert held
+        assert not held["or_earlier"]
+
+    simulate(story, ONE)
+
+
 def test_what_ends_as_it_has_lasted_for_a_second_is_not_told_to_last() -> None:
     async def story(world: World) -> None:
         await world.start()

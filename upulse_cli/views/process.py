@@ -11,7 +11,7 @@ from pulse_core.model.durations import duration_text
 from pulse_core.model.text import count, format_size, one_line
 from upulse_cli.time_args import ago, local
 from upulse_cli.views.events import said
-from upulse_cli.views.status import coloured_state, held_words
+from upulse_cli.views.status import coloured_state, held_for, held_words
 from upulse_cli.views.table import PlainTable
 
 
@@ -28,7 +28,7 @@ def _parts(one: Mapping[str, Any]) -> Iterator[RenderableType]:
     yield head.append(f"  {count(one['restarts'], 'restart')}")
     yield _entry("why", one["why"] or "nothing is known of it")
     if held := one.get("held"):
-        yield _entry("held", f"back since {local(held['since'])} ({ago(held['since'])}) by {held['by']}")
+        yield _entry("held", f"back since {held_for(held)} by {held['by']}")
     for about in one.get("conditions", ()):
         yield _entry(about["name"], f"since {local(about['since'])}: {about['evidence']}{held_words(about)}")
     if tree := one["tree"]:

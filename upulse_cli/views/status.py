@@ -104,7 +104,17 @@ def banners(standing: Standing) -> Iterator[Text]:
 def held_words(condition: Mapping[str, Any]) -> str:
     """What holds back the answer to a condition, behind other words; empty if nothing does."""
     held = condition.get("held")
-    return f" (held back since {local(held['since'])} by {held['by']})" if held else ""
+    return f" (held back since {held_since(held)} by {held['by']})" if held else ""
+
+
+def held_since(held: Mapping[str, Any]) -> str:
+    """Since when something is held back, as far as the daemon knows."""
+    return local(held["since"]) + (" or earlier" if held.get("or_earlier") else "")
+
+
+def held_for(held: Mapping[str, Any]) -> str:
+    """The same, and how long that is."""
+    return f"{held_since(held)} ({'at least ' if held.get('or_earlier') else ''}{ago(held['since'])})"
 
 
 def daemon_line(daemon: Mapping[str, Any]) -> Text:
@@ -149,7 +159,7 @@ def process_table(processes: Sequence[Mapping[str, Any]]) -> Table:
         since = ago(one.get("since")) if one["state"] != "unknown" else ""
         pid, why = one["pid"] or None, one.get("why", "")
         if held := one.get("held"):
-            why += f"; held back since {local(held['since'])}"
+            why += f"; held back since {held_since(held)}"
         if left := one.get("leftovers"):
             why += f"; of earlier lives {listed(left, SHOWN_PIDS)}"
         taken = usage_cells(one.get("usage") or {}) if known else ()

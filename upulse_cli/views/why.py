@@ -10,11 +10,11 @@ from rich.tree import Tree
 
 from pulse_core.model.durations import duration_text
 from pulse_core.model.text import count, one_line, quoted
-from upulse_cli.time_args import ago, local
+from upulse_cli.time_args import local
 from upulse_cli.views.effects import COLOURS
 from upulse_cli.views.events import said, with_subject
 from upulse_cli.views.incidents import LAST_RUN
-from upulse_cli.views.status import since_words
+from upulse_cli.views.status import held_for, since_words
 
 Told = Mapping[str, Any]
 PULSE, NOTHING = "pulse", "nothing was done about it yet"
@@ -45,7 +45,8 @@ def _standing_lines(about: Told) -> Iterator[str]:
     yield from filter(None, [about["why"]])
     held, since = about.get("held_by"), about.get("held_since")
     if since:
-        yield f"held back since {local(since)} ({ago(since)}) by {held}"
+        told = {"since": since, "or_earlier": about.get("held_or_earlier")}
+        yield f"held back since {held_for(told)} by {held}"
     elif held and held not in about["why"] and "Pulse is paused" not in about["why"]:
         yield f"held back by {held}"
     if incident := about.get("incident"):

@@ -143,6 +143,7 @@ def story() -> tuple[dict[str, Any], Sequence[Mapping[str, Any]], Mapping[str, A
     state, fold, delays = FOLD(FOLD.start, rows), IncidentFold(), Delays()
     for row in rows:
         fold.take(row)
+    delays.after(Snapshot(0, rows[0].moment, GUARDED, {}, FOLD.start), Verdict(), ())
     delays.after(Snapshot(1, rows[-1].moment, GUARDED, {}, state), Verdict(), ())
     daemon: DaemonStatus = {"state": "running", "pid": 4711, "since": None, "version": "0.1.0"}
     status = compute_status(GUARDED, state, now, Beat(29, (520, 6_550)), daemon, {}, now)

@@ -1,5 +1,6 @@
 """What people see, drawn from plain values."""
 
+import re
 from functools import partial
 from io import StringIO
 from typing import Any
@@ -85,9 +86,11 @@ def test_a_process_is_shown_with_what_it_takes_too_much_of_and_what_holds_back_t
         "held": held,
     }
     page = {**process("p"), "conditions": [hog], "tree": None, "events": [], "last_lines": []}
+    page["held"] = {**held, "or_earlier": True}
     assert "usage:p:memory" in (shown := drawn(report(page), width=200))
     assert "p takes 68.5 MiB (held back since " in shown
     assert " by its own budget of restarts)" in shown
+    assert re.search(r"held +back since \S+ .*or earlier \(at least .*\) by its own budget", shown)
 
 
 def test_a_plot_of_small_shares_has_a_scale() -> None:
