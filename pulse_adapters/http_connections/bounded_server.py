@@ -2,14 +2,16 @@
 
 import asyncio
 import resource
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import h11
 import uvicorn
+from starlette.requests import ClientDisconnect
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 MOST = 100
 """Connections at the same time; of a small limit of descriptors they take no more than a quarter."""
@@ -89,9 +91,14 @@ def most_connections() -> int:
 
 def bounded_server(app: "ASGIApp", grace: int) -> uvicorn.Server:
     """A server of this application. grace: seconds that requests under way have at its end."""
+
+    async def answer(scope: "Scope", receive: "Receive", send: "Send") -> None:
+        with suppress(ClientDisconnect):  # whoever hangs up is no fault, of which a traceback would be logged
+            await app(scope, receive, send)
+
     return uvicorn.Server(
         uvicorn.Config(
-            app,
+            answer,
             http=BoundedConnection,
             backlog=BACKLOG,
             log_config=None,

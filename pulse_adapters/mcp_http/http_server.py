@@ -50,6 +50,8 @@ def stateless_app(server: "MCPServer[Any]", path: str, is_local: bool) -> "Starl
 
 async def serve(app: "ASGIApp", listener: socket.socket, *begun: "Starlette") -> None:
     """Answer on this socket until a signal ends it. begun: the applications that `app` passes requests on to."""
+    # The handler of the SDK colours each line of a traceback: for half a second and more, in which nobody is answered.
+    logging.basicConfig(level=logging.ERROR, format="%(message)s", force=True)
     server = bounded_server(app, GRACE_S)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, server.handle_exit)  # it raises them anew at its end, which must be no failure

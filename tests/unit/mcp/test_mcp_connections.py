@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import IO
 
 import psutil
 import pytest
@@ -38,15 +39,33 @@ with socket.create_server(("127.0.0.1", 0)) as listener:
     print(listener.getsockname()[1], flush=True)
     asyncio.run(serve(app, listener))
 """
+AGENTS = """
+import asyncio, socket
+from mcp.server.mcpserver import MCPServer
+from pulse_adapters.mcp_http.http_server import serve, stateless_app
+
+agents = stateless_app(MCPServer("it"), "/mcp", True)
+
+async def app(scope, receive, send):
+    if scope["path"] == "/fault":
+        raise RuntimeError("a fault")
+    await agents(scope, receive, send)
+
+with socket.create_server(("127.0.0.1", 0)) as listener:
+    print(listener.getsockname()[1], flush=True)
+    asyncio.run(serve(app, listener, agents))
+"""
 LARGE = 1 << 26
 pytestmark = pytest.mark.timeout(120)
 
 
 @contextmanager
-def serving(silent: float = 30.0) -> Iterator[tuple[int, int]]:
-    """A server whose clients may be silent for so long; its process and port."""
-    argv = (sys.executable, "-c", SERVER, str(silent), str(LARGE))
-    process = subprocess.Popen(argv, stdout=subprocess.PIPE)
+def serving(
+    silent: float = 30.0, server: str = SERVER, said: IO[bytes] | None = None
+) -> Iterator[tuple[int, int]]:
+    """A server whose clients may be silent for so long; its process and port. said: where its stderr goes."""
+    argv = (sys.executable, "-c", server, str(silent), str(LARGE))
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=said)
     assert process.stdout is not None
     with process.stdout:
         try:
@@ -118,3 +137,25 @@ def test_who_asks_on_before_the_answer_is_hung_up_and_next_requests_are_answered
             for _ in range(2):
                 other.request("POST", "/", body=b"x" * 100_000)
                 assert other.getresponse().read() == b"xx"
+
+
+@pytest.mark.parametrize("version", ["2025-06-18", "2026-07-28"])
+def test_who_hangs_up_midway_is_no_fault_and_a_fault_is_told_without_colours(
+    tmp_path: Path, version: str
+) -> None:
+    words = (
+        f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nMCP-Protocol-Version: {version}\r\nContent-Length: 50\r\n"
+    )
+    headers = "Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n\r\n"
+    with (tmp_path / "said").open("wb") as said, serving(server=AGENTS, said=said) as (_, port):
+        for _ in range(3):
+            with connected(port) as one:
+                one.sendall(f"{words}{headers}{{".encode())
+                one.shutdown(socket.SHUT_WR)
+                assert is_closed(one)
+        with connected(port) as one:
+            one.sendall(request("/fault"))
+            assert one.recv(100).startswith(b"HTTP/1.1 500")
+    told = (tmp_path / "said").read_text()
+    assert told.count("Traceback (most recent call last)") == 1, told
+    assert "a fault" in told
