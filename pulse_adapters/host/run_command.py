@@ -1,16 +1,24 @@
 """The executors of programs: `run-command`, and `collect`, which writes a diagnostic bundle for later analysis."""
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from pulse_adapters.host.outputs import end_of_output
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.allowed_programs import allowed_program, allowed_programs
 from pulse_adapters.workers.conversation import ask
 from pulse_adapters.workers.environment import EFFECT_MARK, python_environment
+from pulse_adapters.workers.file_systems import PATIENCE_S, has_others
+from pulse_adapters.workers.file_threads import ask_after_child
 from pulse_adapters.workers.framing import WorkerFault
 from pulse_adapters.workers.host_groups import TOOLS, MakeGroup, no_host_group
+from pulse_adapters.workers.threads import start_thread
 from pulse_adapters.workers.worker import module_program
 from pulse_core.actions import COLLECT, RUN_COMMAND, CollectParams, CommandParams
 from pulse_core.model.errors import PulseError
@@ -57,6 +65,17 @@ class Collect(Executor):
 
 
 _TO_END_IT_S = 10.0
+SOON_S, AGAIN_S = 0.2, 10.0
+"""Seconds for which the loop waits for the file systems of what is allowed, and after which they are asked again."""
+Real = Mapping[str, str]
+
+
+class _Asked(NamedTuple):
+    """A question for what is allowed, and since when it is asked, in monotonic seconds."""
+
+    allow: tuple[str, ...]
+    answer: "Future[Real]"
+    since: float
 
 
 class RunCommand(Executor):
@@ -66,7 +85,9 @@ class RunCommand(Executor):
 
     def __init__(self, settings: Callable[[], Settings], spawner: Spawner) -> None:
         self._settings, self._spawner = settings, spawner
-        self._pinned: tuple[tuple[str, ...], Mapping[str, str]] = ((), {})
+        self._pinned: tuple[tuple[str, ...], Real] = ((), {})
+        self._asked = _Asked((), Future(), 0.0)
+        self._asked.answer.set_result({})
 
     def policy(self, params: CommandParams) -> Policy:
         """At most once, unless the request says that it may be repeated."""
@@ -87,11 +108,29 @@ class RunCommand(Executor):
         nothing new."""
         allow = self._settings().executors.run_command.allow
         if self._pinned[0] != allow:
-            self._pinned = allow, allowed_programs(allow)
+            self._pinned = allow, self._resolved(allow)
         return allowed_program(name, self._pinned[1])
+
+    def _resolved(self, allow: tuple[str, ...]) -> Real:
+        """What `allowed_programs` says. Raises PulseError while a file system does not: the loop can't wait for that."""
+        if not has_others():
+            return allowed_programs(allow)
+        now = time.monotonic()
+        if self._asked.allow != allow or (self._asked.answer.done() and now - self._asked.since > AGAIN_S):
+            self._asked = _Asked(allow, Future(), now)
+            start_thread(partial(_resolve, self._asked), "allowed programs")
+        try:
+            return self._asked.answer.result(max(0.0, self._asked.since + SOON_S - now))
+        except TimeoutError as error:
+            words = f"what is in `allow` under [executors.run-command] ({', '.join(allow)})"
+            raise PulseError(f"the file system of {words} does not answer") from error
 
     async def execute(self, effect: Effect, params: CommandParams, event: Event) -> Result:
         """Run it to its end; any exit code but 0 is a failure."""
+        with suppress(PulseError):  # asked for, if nobody has since the settings were changed
+            self._allowed(params.argv[0])
+        if not self._asked.answer.done():
+            await asyncio.wait([asyncio.wrap_future(self._asked.answer)], timeout=PATIENCE_S)
         outcome = await self._spawner.run(
             params.argv,
             executable=self._allowed(params.argv[0]),
@@ -108,3 +147,10 @@ class RunCommand(Executor):
             )
             raise PulseError(f"{params.argv[0]!r} {how}: {words}")
         return Result({"exit": 0, "output": outcome.output})
+
+
+def _resolve(asked: _Asked) -> None:
+    try:
+        asked.answer.set_result(ask_after_child("what is allowed", partial(allowed_programs, asked.allow)))
+    except Exception as error:  # noqa: BLE001 - it is raised where the answer is wanted
+        asked.answer.set_exception(error)

@@ -107,7 +107,7 @@ class FileThreads:
         asked = self._open[about, key] = _Question(loop.time(), asyncio.Event(), Future())
 
         if (needs_thread := self._is_needed()) and self._in_child and self._has_others():
-            question = partial(_ask_after_child, about, question)
+            question = partial(ask_after_child, about, question)
 
         def ask() -> None:
             try:
@@ -132,7 +132,8 @@ class FileThreads:
         return asked
 
 
-def _ask_after_child(about: str, question: Callable[[], Answer]) -> Answer:
+def ask_after_child(about: str, question: Callable[[], Answer]) -> Answer:
+    """What the question answers or raises, once a child has an answer; raises TimeoutError, too. For threads."""
     child = ask_in_child(question)
     try:
         ends(child, _LONGEST_S)

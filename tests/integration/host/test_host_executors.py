@@ -35,6 +35,7 @@ from pulse_core.ports.health import HealthAnswer
 from pulse_core.ports.host import ProcessId
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
+from tests.dead_mount import dead
 from tests.descriptors import no_descriptors
 from tests.engine_user import ROOT_ALONE
 from tests.integration.host.host_scene import EVENT_ID, script, until, wished
@@ -513,6 +514,20 @@ def test_a_link_that_is_turned_later_allows_nothing_new(
 def test_broken_params_are_refused(params: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         CommandParams.model_validate(params)
+
+
+async def test_what_is_allowed_on_a_file_system_that_does_not_answer_is_not_waited_for(
+    runner: Callable[..., RunCommand], tmp_path: Path
+) -> None:
+    effect, event = wished("run-command")
+    (place := tmp_path / "dead").mkdir()
+    with dead(place) as fail:
+        executor = runner("/bin/echo", str(place / "tool"))
+        with pytest.raises(PulseError, match=r"the file system of what is in `allow` .* does not answer"):
+            executor.check(command("/bin/echo"))
+        fail()  # which is an answer
+        result = await executor.execute(effect, command("/bin/echo", "words"), event)
+        assert result.data["output"] == "words\n"
 
 
 async def test_an_allowed_program_runs_without_a_shell(runner: Callable[..., RunCommand]) -> None:
