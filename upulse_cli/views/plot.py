@@ -12,6 +12,8 @@ BLOCKS = " ▁▂▃▄▅▆▇█"
 HEIGHT = 10
 WIDTH, LABEL = 80, 14
 """How many columns a plot has at most, and what the values at its left take."""
+LARGEST = 1e300
+"""What is drawn of a number at most: sums and differences of larger ones may be none."""
 SIZES = ("free", "memory_available", "memory_total", "self_rss", "swap_total")
 SHARES = ("cpu", "cpu_max", "memory", "swap", "used", "inodes", "some", "full", "self_cpu")
 """What a machine's numbers of bytes, and its fractions, are called last."""
@@ -40,11 +42,11 @@ def vital(name: str, value: float) -> str:
         return duration_text(value * 1000)
     if sense == "process-alive" and last == "started":  # clock ticks, as the kernel tells them
         return f"{duration_text(value * TICK_US)} after boot"
-    if name.endswith(".probe.failing"):
+    if sense == "process-alive" and name.endswith(".probe.failing"):
         return local(iso(round(value)))
     if last == "pid":
         return f"{value:.0f}"
-    return f"{value:,.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.3g}"
 
 
 def _percent(share: float) -> str:
@@ -85,8 +87,9 @@ def plot(
 
 def thinned(values: Sequence[float], width: int) -> list[float]:
     """At most `width` values: the means of as many equal stretches."""
+    values = [min(max(value, -LARGEST), LARGEST) for value in values]
     if len(values) <= width:
-        return list(values)
+        return values
     edges = [round(place * len(values) / width) for place in range(width + 1)]
     parts = [values[start:end] for start, end in pairwise(edges)]
     return [sum(part) / len(part) for part in parts]

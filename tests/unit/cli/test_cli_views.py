@@ -93,6 +93,14 @@ def test_a_process_is_shown_with_what_it_takes_too_much_of_and_what_holds_back_t
     assert re.search(r"held +back since \S+ .*or earlier \(at least .*\) by its own budget", shown)
 
 
+def test_whatever_number_somebody_s_watcher_brings_the_others_are_shown_too() -> None:
+    numbers = [1.7e308, -1.7e308, *[1.7e308] * 100, 5e-324, 0.0]
+    points = [Point(at, number, number, number) for at, number in enumerate(numbers)]
+    series = [Series("mine.odd", points), Series("mine.odd.probe.failing", points[:2])]
+    assert "mine.odd" in drawn(vitals_table(series))
+    assert len(plot(numbers)) == 10
+
+
 def test_a_plot_of_small_shares_has_a_scale() -> None:
     labels = [
         row.split(" ┤")[0].strip() for row in plot([0.0, 0.02], form=partial(vital, "process-usage.p.cpu"))
