@@ -30,9 +30,13 @@ class FileShadowLog:
         self._begun = ""
 
     def begin(self, **said: Any) -> None:
-        """Start the file for a new shadow."""
+        """Start the file for a new shadow. Raises PulseError where that can't be written: what follows would pass for the
+        last one's."""
         said = {"pid": os.getpid(), **said}
-        self.write("begun", **said)
+        try:
+            self._append("\n" + _line("begun", said))  # the line before may have been broken off
+        except OSError as error:
+            raise PulseError(f"{self.path} can't be written: {error.strerror}") from error
         self._begun = _line("begun", {**said, "again": True})
 
     def write(self, what: str, **said: Any) -> None:

@@ -42,7 +42,7 @@ class ShadowLog(Protocol):
     """What a shadow did, a line each. Nothing else is ever told of it, least of all the log."""
 
     def begin(self, **said: Any) -> None:
-        """A shadow begins."""
+        """A shadow begins. Raises PulseError where that can't be told."""
 
     def write(self, what: str, **said: Any) -> None:
         """One line more; one that the disk does not take is missed, and no reason to end."""

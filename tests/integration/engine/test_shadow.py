@@ -1,6 +1,7 @@
 """`upulse shadow`: other rules on a real daemon's ticks, of which nothing comes."""
 
 import os
+import resource
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
@@ -234,6 +235,20 @@ def test_a_line_that_was_broken_off_is_passed_over(tmp_path: Path) -> None:
     diary.write("wish", tick=1)
     assert [line["what"] for line in shadow_lines(tmp_path)] == ["begun", "wish"]
     assert not previous_file(diary.path).exists()
+
+
+def test_a_shadow_whose_beginning_no_disk_takes_does_not_pass_for_the_one_before(tmp_path: Path) -> None:
+    first, limit = FileShadowLog(tmp_path), resource.getrlimit(resource.RLIMIT_FSIZE)
+    first.begin(revision="first")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (first.path.stat().st_size + 20, limit[1]))
+    try:
+        with pytest.raises(PulseError, match=r"shadow\.jsonl can't be written: File too large"):
+            FileShadowLog(tmp_path).begin(revision="second")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert [line["revision"] for line in shadow_lines(tmp_path)] == ["first"]
+    FileShadowLog(tmp_path).begin(revision="third")
+    assert [line["revision"] for line in shadow_lines(tmp_path)] == ["third"]
 
 
 def wish(key: str, tick: int, second: int) -> dict[str, Any]:
