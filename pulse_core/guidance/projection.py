@@ -136,7 +136,10 @@ def _changed(project: GuidedProject, event: Event, data: Mapping[str, Any]) -> G
     if is_import == bool(project.initialized_at) or data.get("number", 0) <= project.count:
         return project  # a gap is what was redacted
     project = project.after_changes(*changes_in(event))
-    return replace(project, imports=project.imports + 1) if is_import else project
+    if is_import:
+        return replace(project, imports=project.imports + 1)
+    # Not since the time in its id: those of a project only grow, from the latest time that a clock ever showed.
+    return replace(project, pending_since=event.at) if data["event_id"] == project.pending_id else project
 
 
 def _initialized(project: GuidedProject, event: Event, data: Mapping[str, Any]) -> GuidedProject:
@@ -173,7 +176,7 @@ _ACTS = {
 }
 
 GUIDANCE = StateProjection(
-    "pending-guidance", 2, Guidance, frozenset(_ACTS), after, lambda state: len(state.projects) <= FEW
+    "pending-guidance", 3, Guidance, frozenset(_ACTS), after, lambda state: len(state.projects) <= FEW
 )
 
 

@@ -248,3 +248,15 @@ def test_people_are_told_once_of_what_no_agent_acknowledges() -> None:
         f"resolved: guidance of {ROOT} not acknowledged",
         True,
     )
+
+
+def test_people_are_told_of_changes_after_a_clock_was_far_ahead_for_a_while() -> None:
+    story = given(remind_of_guidance, settings={"guidance": {"remind_after": "15m"}})
+    story.happened("guidance-initialized", ROOT, hashes={})
+    story.happened("guidance-watched", ROOT)
+    id_ = make_event_id(story.now.plus(86_400_000_000 * 365).at, "00000000")
+    data = {"number": 1, "event_id": id_, "change": "created", "file": "guidance.md", "sha256": sha("x")}
+    story.happened("guidance-changed", ROOT, **data)
+    story.after("2h").tick()
+    effect = story.expect("notify", key=f"notify:guidance:{id_}")
+    assert "was seen changed 2 h ago" in str(effect.params["text"])
