@@ -107,6 +107,7 @@ class RuleHostChild:
             case "feed":
                 self.replica.take(request["events"])
             case "stand":
+                self.budget.begin(request["until"])
                 self._moved(request)
             case "skip":
                 self.rules.skip(request["rules"])

@@ -66,7 +66,8 @@ class ChildRuleHost:
         self._seconds = curr.settings.engine.deadline / US
         try:
             if self._delta.is_behind(prev):
-                self._child.send({**self._delta.of(prev), "do": "stand"})
+                until = time.monotonic() + self._seconds
+                self._child.send({**self._delta.of(prev), "do": "stand", "until": until})
             reply = await self._child.ask({**self._delta.of(curr), "do": "fold"}, FoldReply, self._seconds)
             if reply is not None:
                 result = reply.result(curr.tick, self._names)

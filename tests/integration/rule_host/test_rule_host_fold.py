@@ -24,7 +24,7 @@ from pulse_core.model.kinds import Effect, ErrorReported, LogMatched
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Sample, Window
-from pulse_core.ports.engine import EngineFault, FoldResult
+from pulse_core.ports.engine import EngineFault, FoldResult, Revision
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules import Inner, compose
 from pulse_core.settings.settings import Settings
@@ -364,3 +364,41 @@ async def test_an_answer_in_time_counts_though_the_loop_was_held_up_until_after_
         time.sleep(2.5)
         verdict, _, faults, *_ = await folding
         assert (len(verdict.effects), len(verdict.notes), faults) == (15, 16, ())
+
+
+async def test_projections_have_a_ticks_time_for_what_came_while_their_host_began(tmp_path: Path) -> None:
+    engine = """
+import sys, time
+from pulse_core import Effect, Projection
+
+host = sys.modules["__main__"].RuleHostChild
+quick = host._history
+
+
+def long_ago(self, request):
+    answer = quick(self, request)
+    self.budget.begin(time.monotonic() - 60)
+    return answer
+
+
+host._history = long_ago
+
+
+def step(value, event):
+    sum(range(300_000))
+    return value + 1
+
+
+async def shows(prev, curr, inner):
+    return (await inner(prev, curr)).plus(Effect(action="note", key="seen-1", params={"own": curr.own["seen"]}))
+
+
+PROJECTIONS = {"seen": Projection(0, step)}
+RULES = [shows]
+"""
+    (tmp_path / "engine.py").write_text(engine)
+    events = [error(1), error(2)]
+    async with host_supervisor(Revision("0" * 40, str(tmp_path))) as host:
+        host.feed(events)
+        fold_result = await host.fold(at(5, grown(events)), at(6, grown(events)))
+        assert (seen(fold_result), fold_result.faults) == ({"own": 2}, ())
