@@ -36,6 +36,27 @@ async def test_one_who_asks_again_and_again_is_answered_at_a_pace() -> None:
     assert asyncio.get_running_loop().time() - began >= 3 * PAUSE * 0.9
 
 
+def test_one_that_takes_long_takes_a_tenth_of_the_loop() -> None:
+    took, late = 0.03, 0.0
+    loop = virtual_loop()
+    on_time = loop.time
+    loop.time = lambda: on_time() + late  # type: ignore[method-assign]  # as computing takes
+
+    def compute() -> dict[str, int]:
+        nonlocal late
+        late += took
+        return {}
+
+    async def ask_again_and_again() -> float:
+        shared, began = SharedReport(), loop.time()
+        for _ in range(11):
+            await shared.after_now(compute)
+        return loop.time() - began
+
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        assert runner.run(ask_again_and_again()) >= 10 * 10 * took
+
+
 async def test_a_status_that_fails_fails_for_who_asked_and_the_next_one_is_computed() -> None:
     counter = Counter()
 
