@@ -45,7 +45,7 @@ def described(name: str, condition: Condition, curr: Snapshot) -> str:
         measured, words = sample.moment, now
     if not name.startswith(USAGE):
         return words
-    history = curr.process(name.removeprefix(USAGE).rpartition(":")[0])
+    history = curr.process(_process_of(name))
     changed = history.up or history.down
     if changed and changed.since(measured) > 0:
         return f"{words}, measured before it {'came up' if history.up else 'went down'}"
@@ -55,7 +55,8 @@ def described(name: str, condition: Condition, curr: Snapshot) -> str:
 
 def _uncounted_reason(name: str, sample: Sample, curr: Snapshot) -> str:
     """Why this sample has not ended the condition of what a process takes, in words; empty if it has not to."""
-    process = next((one for one in curr.settings.process if name in one.usage_conditions), None)
+    wanted = _process_of(name)
+    process = next((one for one in curr.settings.process if one.name == wanted), None)
     gauge = next((one for one in gauges_of(sample, curr.settings, name) if one.name == name), None)
     return too_early_reason(gauge, process, curr.state, sample.moment) if gauge and process else ""
 
@@ -80,13 +81,19 @@ def _newest_sample(name: str, curr: Snapshot) -> Sample | None:
     return curr.window(PROCESS_USAGE if name.startswith(USAGE) else SYSTEM_RESOURCE).last
 
 
+def _process_of(condition: str) -> str:
+    """The process that takes too much by this condition; to make each one's name of all processes takes long."""
+    return condition.removeprefix(USAGE).rpartition(":")[0]
+
+
 def gauges_of(sample: Sample, settings: Settings, name: str = "") -> Iterator[Gauge]:
     """Every measurement in a sample of the machine, or of what the guarded processes take; name: of a
     condition, where the process that has it is asked for alone."""
     if sample.key == SYSTEM_RESOURCE:
         yield from resource_gauges(sample.data, settings.resources)
     elif sample.key == PROCESS_USAGE:
-        asked = (one for one in settings.process if not name or name in one.usage_conditions)
+        wanted = _process_of(name)
+        asked = (one for one in settings.process if not wanted or one.name == wanted)
         for process in asked:
             yield from usage_gauges(process, sample.data.get(process.name, {}))
 
