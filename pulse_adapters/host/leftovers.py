@@ -8,7 +8,7 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from pulse_adapters.host.disks import is_local
 from pulse_adapters.host.outputs import ROTATE_AT, truncate_log
 from pulse_adapters.workers.database_files import files_of
-from pulse_adapters.workers.full_disk import free_room
+from pulse_adapters.workers.full_disk import free_room, is_full
 from pulse_core.app.gc import MINIMUM_AGE
 from pulse_core.daemon.disk_quota import Cut, ProcessOutput
 from pulse_core.home import HomeLayout
@@ -27,17 +27,19 @@ from pulse_core.settings.settings import Settings
 OLDER = ".1"
 
 
-@dataclass(frozen=True)
+@dataclass
 class HomeFiles:
     """Implements `OwnFiles`. reserve_size: bytes that `make_reserve` holds back for a full disk.
 
-    is_in_place: whether the home lies where it did; else nothing is done there, where another one may lie.
+    is_in_place: whether the home lies where it did; else nothing is done there, where another one may lie; outputs_lost: why
+    what processes print may be lost, as far as was seen last.
     """
 
     home: HomeLayout
     reserve_size: int
     make_reserve: Callable[[], object]
     is_in_place: Callable[[], bool] = lambda: True
+    outputs_lost: str = field(default="", init=False)
 
     def sizes(self) -> tuple[int, Sequence[ProcessOutput]]:
         """The bytes of vitals.db with its -wal, and every output."""
@@ -49,6 +51,16 @@ class HomeFiles:
     def cut(self, cuts: Sequence[Cut]) -> list[str]:
         """Truncate the outputs; returns what was done, in words."""
         return [cut_output(self.home.outputs / one.name, one.kept) for one in cuts if self.is_in_place()]
+
+    def look_for_lost_outputs(self) -> str:
+        """That logs/ is full, if it is a file system of its own: of a full home its log and its disk's condition tell."""
+        outputs, self.outputs_lost = self.home.outputs, ""
+        with suppress(OSError):
+            is_own = outputs.stat().st_dev != self.home.path.stat().st_dev
+            if is_own and self.is_in_place() and is_full(outputs):
+                words = "what processes print is lost while it does not fit"
+                self.outputs_lost = f"{outputs} is a file system of its own, and full; {words}"
+        return self.outputs_lost
 
     def hold_back(self) -> None:
         """Create the reserve for a full disk again, once it was released and there is room for it."""

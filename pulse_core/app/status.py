@@ -109,6 +109,7 @@ def is_wrong(status: HomeStatus) -> bool:
         or log["unwritten"]
         or log.get("refusing")
         or status.get("samples_lost")
+        or status.get("outputs_lost")
         or status.get("settings_refused")
         or status.get("settings_faults")
         or status.get("safe_mode")

@@ -461,7 +461,7 @@ class Daemon:
         whole["log"]["held"] = held = self.journal.held
         whole["log"]["unwritten"] = sum(held.values())
         whole["log"]["refusing"] = self.journal.refusing
-        whole["samples_lost"] = p.vitals.trouble
+        whole["samples_lost"], whole["outputs_lost"] = p.vitals.trouble, p.outputs_lost()
         whole["engine"] = self.engine_controller.report() if self.engine_controller else None
         if missing := p.view().conditions[ENGINE_MISSING]:
             whole["engine"] = {

@@ -74,6 +74,9 @@ class OwnFiles(Protocol):
     def cut(self, cuts: Sequence[Cut]) -> list[str]:
         """Cut these outputs; returns what was done as sentences."""
 
+    def look_for_lost_outputs(self) -> str:
+        """Why what processes print may be lost now, in words; empty if it has room, or the whole home has none."""
+
     def hold_back(self) -> None:
         """Allocate the reserve again if it was released and there is room for it."""
 
@@ -84,7 +87,7 @@ async def keep_quota(
     settings: Callable[[], Settings],
     failed: Callable[[str, str], None],
 ) -> None:
-    """Check the quota for ever and make room; report what was deleted and what failed.
+    """Check the quota for ever and make room; report what was deleted, what failed, and that outputs are lost.
 
     forget_oldest: deletes this share of the vitals.
     """
@@ -93,6 +96,8 @@ async def keep_quota(
         bound = settings().self_.disk_mb << 20
         try:
             await asyncio.to_thread(files.hold_back)
+            if lost := await asyncio.to_thread(files.look_for_lost_outputs):
+                failed("disk", lost)
             vitals, outputs = await asyncio.to_thread(files.sizes)
             if (due := plan_quota(vitals, outputs, bound)) == QuotaPlan():
                 continue

@@ -71,7 +71,7 @@ class Parts:
     outermost first; news: drafts that are recorded first; sweep: deletes unused files of the home; optional_watchers:
     those without which processes and the machine are kept alive all the same, so that safe mode may leave them out;
     end_remains: ends what an earlier daemon has left running of an effect; notice_faults: why addresses take no notice;
-    cpu: seconds of processor time of the loop's thread.
+    outputs_lost: why what processes print may be lost; cpu: seconds of processor time of the loop's thread.
     """
 
     log: EventLog
@@ -98,4 +98,5 @@ class Parts:
     sweep: Sweep = nothing_to_sweep
     end_remains: Callable[[str], Awaitable[None]] = nothing_remains
     notice_faults: Callable[[], Sequence[str]] = tuple
+    outputs_lost: Callable[[], str] = str
     cpu: Callable[[], float] = time.thread_time

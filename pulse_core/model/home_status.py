@@ -246,7 +246,8 @@ class SinceStartStatus(TypedDict):
 
 class HomeStatus(TypedDict):
     """The whole status. Only a running daemon reports its engine, its own load, its watchers, what `blast_radius` holds
-    back, which rules raised in their newest fold and what, why samples are lost, and what has happened since it started."""
+    back, which rules raised in their newest fold and what, why samples are lost, or what processes print, and what has
+    happened since it started."""
 
     daemon: DaemonStatus
     paused: PauseStatus | None
@@ -267,6 +268,7 @@ class HomeStatus(TypedDict):
     raising: NotRequired[Mapping[str, str]]
     set_aside: NotRequired[Mapping[str, str]]
     samples_lost: NotRequired[str]
+    outputs_lost: NotRequired[str]
     since_start: NotRequired[SinceStartStatus]
     safe_mode: NotRequired[SafeModeStatus | None]
     settings_faults: NotRequired[Sequence[str]]

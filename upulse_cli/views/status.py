@@ -74,7 +74,7 @@ def banners(standing: Standing) -> Iterator[Text]:
         yield Text(words, style="white on red")
     elif refusing := standing["log"].get("refusing"):
         yield Text(one_line(f" REQUESTS ARE REFUSED {refusing} "), style="white on red")
-    if lost := standing.get("samples_lost"):
+    for lost in filter(None, (standing.get("samples_lost"), standing.get("outputs_lost"))):
         yield Text(one_line(f" {lost} "), style="white on red")
     known = "last known: " if standing["daemon"]["state"] in ("stopped", "not-answering") else ""
     for condition in standing.get("conditions", ()):

@@ -194,6 +194,7 @@ async def real_daemon(
                 sweep=sweep,
                 end_remains=acting.lives.end_effect,
                 notice_faults=acting.notify.faults,
+                outputs_lost=lambda: own_files.outputs_lost,
                 watchers=(system, usage, *needed_watchers_of(context)),
                 optional_watchers=optional_watchers,
                 services=services,

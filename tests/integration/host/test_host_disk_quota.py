@@ -213,6 +213,31 @@ async def test_what_takes_too_much_is_cut_and_that_is_said(
     assert (home.outputs / "loud.log.1").read_bytes().endswith(lines(2 * MIB - 3, 2 * MIB))
 
 
+async def test_that_outputs_have_no_room_is_said_while_it_is_so(
+    home: Home, vitals: SqliteVitals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk_quota, "CHECK_INTERVAL_S", 0.01)
+    files, said = own_files(home), list[str]()
+
+    async def until(is_so: bool) -> None:
+        async with asyncio.timeout(60):
+            while bool(files.outputs_lost) is not is_so:
+                await asyncio.sleep(0.01)
+
+    with small_disk(home.outputs, "3m"):
+        (home.outputs / "a.log").write_bytes(bytes(5 * MIB // 2))
+        keeping = asyncio.create_task(
+            keep_quota(files, vitals.yield_oldest, Settings, lambda *words: said.append(": ".join(words)))
+        )
+        await until(True)
+        (home.outputs / "a.log").write_bytes(b"")
+        await until(False)
+        keeping.cancel()
+        await asyncio.wait([keeping])
+    full = f"disk: {home.outputs} is a file system of its own, and full"
+    assert set(said) == {f"{full}; what processes print is lost while it does not fit"}
+
+
 async def test_within_the_bound_nothing_is_touched_or_said(
     home: Home, vitals: SqliteVitals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
