@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Container, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,6 +52,12 @@ KILLED_S, PATIENCE_S = 0.1, 5.0
 """Seconds after which who is in a group is killed again, and after which the kernel itself holds who is left."""
 
 
+_UNGROUPED = (
+    "process {} is in no control group of its own ({}): what it detaches, with a session and an environment of its own, is"
+    " not ended with it"
+)
+
+
 class _OwnMembers(NamedTuple):
     """What a search saw of those that are in the own group itself, in which lives are started.
 
@@ -70,7 +77,8 @@ class LifeGroups:
     marks: of the home; by its log those lives are found that daemons of it have begun in other places, and those in this
     place are told from others', whose log was here.
     folders: the names of the folders in which there are groups of it. effect_of: the effect of a child that is or was just
-    waited for, empty for a command; None of any other process.
+    waited for, empty for a command; None of any other process. failed: is told, in the loop that begins a life, whose
+    could have no group though there are some, and why.
     """
 
     def __init__(
@@ -78,9 +86,10 @@ class LifeGroups:
         home: Path,
         marks: HomeMarks | None = None,
         effect_of: Callable[[int], str | None] = lambda pid: None,
+        failed: Callable[[str, str], None] = lambda whose, words: None,
     ) -> None:
         self._home, self._marks, self._marked = home, marks or HomeMarks(home), MarkedProcesses()
-        self._effect_of = effect_of
+        self._effect_of, self._failed = effect_of, failed
         self._name = ""
         with suppress(OSError):  # there is no such home
             self._name = home_name(home)  # which may be moved under the daemon
@@ -165,8 +174,10 @@ class LifeGroups:
     def begin(self, life: Life, limits: GroupLimits = UNLIMITED, name: str = "") -> None:
         """Have a new life moved into a group of its own, and the groups removed of those that are over."""
         self._pending.add(life.effect)
+        loop, failed = asyncio.get_running_loop(), partial(self._failed, name or life.effect)
+        tell = partial[object](loop.call_soon_threadsafe, failed)
         with suppress(RuntimeError):  # it was closed meanwhile
-            self._thread.submit(self._begin, life, limits, name)
+            self._thread.submit(self._begin, life, limits, name, tell)
 
     def resume(self, lives: Mapping[str, Life]) -> None:
         """Have those living ones moved that nobody has moved: the daemon that began them was killed before it did."""
@@ -176,9 +187,15 @@ class LifeGroups:
                 if life.found.pid in here and is_alive(life.found):
                     self.begin(life, name=name)
 
-    def _begin(self, life: Life, limits: GroupLimits, name: str) -> None:
-        with suppress(NoControlGroups, OSError):
+    def _begin(self, life: Life, limits: GroupLimits, name: str, tell: Callable[[str], object]) -> None:
+        try:
             self._enter(life, limits, name)
+        except NoControlGroups:  # as `status` says
+            pass
+        except OSError as error:
+            if is_alive(life.found):
+                with suppress(RuntimeError):  # the loop has ended
+                    tell(_UNGROUPED.format(life.found.pid, error.strerror))
         self._ahead.append(life)
         try:
             self._searches.submit(self._complete_groups)

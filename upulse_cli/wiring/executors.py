@@ -186,7 +186,7 @@ def machine_executors(
         return effect in view().restarts_begun or any(life.effect == effect for life in lives().values())
 
     marks = HomeMarks(home.path, identity, _ticks_of(first, boot) if identity else 0, knows, is_log_served)
-    groups = LifeGroups(home.path, marks, spawner.effect_of)
+    groups = LifeGroups(home.path, marks, spawner.effect_of, failed)
     guarded = lambda: current_settings().process  # noqa: E731
     begun = lambda: view().restarts_begun  # noqa: E731
     last = Lives(spawner, home.path, lives, groups, known, begun, guarded, marks)

@@ -1222,3 +1222,25 @@ async def test_of_many_that_start_the_same_and_are_renamed_each_is_looked_at_onc
     monkeypatch.setattr(lives_module, "is_alive", noted)
     assert Lives(spawner, tmp_path, lambda: known, guarded=lambda: guarded).last("new1") == known["new1"]
     assert len(looks) <= len(known)
+
+
+async def test_it_is_said_whose_life_could_have_no_group(spawner: Spawner, tmp_path: Path) -> None:
+    try:
+        folder = home_groups(tmp_path)
+    except NoControlGroups as error:
+        pytest.skip(str(error))
+    said = list[tuple[str, str]]()
+    groups = LifeGroups(tmp_path, effect_of=spawner.effect_of, failed=lambda *words: said.append(words))
+    found = await spawner.start(["sleep", "1000"], output=tmp_path / "log")
+    Path(folder.path, "cgroup.max.descendants").write_text("0")
+    try:
+        async with groups.birthplace("effect", name="it") as place:
+            assert place is None
+        groups.begin(Life("effect", found), name="it")
+        await until(lambda: said)
+        ((name, words),) = said
+        assert (name, f"process {found.pid} is in no control group of its own" in words) == ("it", True)
+    finally:
+        os.kill(found.pid, signal.SIGKILL)
+        groups.close(wait=True)
+        assert folder.remove()
