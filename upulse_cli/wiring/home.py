@@ -96,9 +96,16 @@ def home_context(layout: HomeLayout) -> HomeContext:
 
         return LoadedSettings(*load_to_start(layout.config))
 
+    is_compared = False
+
     def events() -> "AbstractContextManager[EventReader]":
+        from pulse_adapters.sqlite.backup.known_rows import lost_end
         from pulse_adapters.sqlite.event_reader import SqliteEventReader
 
+        nonlocal is_compared
+        if not is_compared and (words := lost_end(layout)):
+            say(words)
+        is_compared = True  # once is enough for a command
         return SqliteEventReader(layout.path)
 
     def vitals() -> "AbstractContextManager[VitalsReader]":
