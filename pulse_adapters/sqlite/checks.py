@@ -23,6 +23,7 @@ from pulse_adapters.sqlite.checkpoints import read_checkpoints, read_host
 from pulse_adapters.sqlite.connect import (
     connect_readonly,
     is_open_elsewhere,
+    lost_frames,
     refuse_altered_wal,
     refuse_damage,
     refuse_missing,
@@ -276,6 +277,9 @@ class StoreChecks:
         path = self.home.vitals
         if not path.exists():
             yield Finding("vitals", OK, "none yet")
+            return
+        if lost := lost_frames(path):
+            yield Finding("vitals", WARN, lost, "nothing: the next start goes on with what is left")
             return
         try:
             with closing(connect_readonly(path)) as connection:

@@ -16,7 +16,7 @@ from pulse_adapters.sqlite.chain import ALL_COLUMNS, START, first_fault
 from pulse_adapters.sqlite.errors import is_disk_full
 from pulse_adapters.sqlite.last_write import was_rebooted_since_written
 from pulse_adapters.sqlite.shared_memory import MendingConnection, SharedMemory, has_room, may_need_room
-from pulse_adapters.sqlite.wal import HEADER, read_index, scan
+from pulse_adapters.sqlite.wal import HEADER, REMEDY, read_index, scan
 from pulse_adapters.sqlite.wal_watch import WalWatch, own_descriptor
 from pulse_adapters.workers.database_files import files_of, left_beside_link
 from pulse_adapters.workers.read_only import why_no_new_file
@@ -145,6 +145,20 @@ def refuse_damage(path: Path) -> None:
     if not is_open_elsewhere(files_of(path).shm):
         scan(path, rebooted=was_rebooted_since_written(path))
         refuse_wal_of_another(path)
+
+
+def lost_frames(path: Path) -> str:
+    """What is lost of a database without which a daemon goes on, in words; empty while its -wal is whole, or somebody has it
+    open, or it can't be read, which SQLite says."""
+    try:
+        refuse_odd_files(path)
+        if not is_open_elsewhere(files_of(path).shm):
+            scan(path)
+    except Damaged as damage:
+        return f"{str(damage).removesuffix(REMEDY)}: what was written after that is lost"
+    except (LogUnavailable, sqlite3.DatabaseError):
+        pass
+    return ""
 
 
 def refuse_wal_of_another(path: Path) -> None:

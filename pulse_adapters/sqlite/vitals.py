@@ -73,8 +73,9 @@ class SqliteVitals:
                 await vitals.flush()
 
     def sample(self, key: str, moment: Moment, data: Mapping[str, Json]) -> Sample:
-        # A new file begins where no older one can have been: an id in the log must not come to mean another sample.
-        self._last_id = self._last_id + 1 if self._last_id else moment.at
+        # By its time, where neither an older file nor a lost end of this one can have been: an id in the log must not come
+        # to mean another sample.
+        self._last_id = max(self._last_id + 1, moment.at)
         sample = Sample(self._last_id, key, moment, data)
         self.dropped += len(self._samples) == QUEUED
         self._samples.append(sample)

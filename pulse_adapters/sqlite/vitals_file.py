@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from pulse_adapters.sqlite.connect import connect_readonly, make_private, refuse_odd_files
+from pulse_adapters.sqlite.connect import connect_readonly, lost_frames, make_private, refuse_odd_files
 from pulse_adapters.sqlite.errors import is_disk_full
 from pulse_adapters.sqlite.shared_memory import MendingConnection, SharedMemory, refuse_full
 from pulse_adapters.workers.database_files import files_of, names_beside
@@ -41,8 +41,12 @@ KNOWS_ENGINES = "SELECT 1 FROM pragma_table_info('tick') WHERE name = 'engine'"
 
 
 class VitalsConnection(MendingConnection):
-    """A connection to a file. opened: that and its -wal as they were opened, by their names; nothing if kept in memory."""
+    """A connection to a file. opened: that and its -wal as they were opened, by their names; nothing if kept in memory.
 
+    lost: what of it was lost before, in words.
+    """
+
+    lost: str = ""
     opened: Mapping[Path, os.stat_result] = MappingProxyType({})
 
 
@@ -63,13 +67,14 @@ def loss(connection: sqlite3.Connection) -> str:
 
 
 def open_vitals(path: Path) -> tuple[sqlite3.Connection, tuple[int, str]]:
-    """The connection, the last sample's id, and why an older file was set aside or is not written, in words.
+    """The connection, the last sample's id, and why an older file was set aside or is not written, or what of it is lost, in
+    words.
 
     Where nothing can be written, they are kept in memory, for as long as this daemon lives.
     """
     try:
         connection, last = _open(path)
-        return connection, (last, "")
+        return connection, (last, connection.lost)
     except (sqlite3.Error, OSError) as error:
         why = why_no_new_file(files_of(path).database.parent)
         is_full = isinstance(error, sqlite3.Error) and is_disk_full(error)
@@ -116,11 +121,15 @@ def _open(path: Path) -> tuple[VitalsConnection, int]:
         refuse_full(path)
         make_private(path)
     refuse_odd_files(path)
+    lost = lost_frames(path)
     connection = VitalsConnection(path, isolation_level=None, cached_statements=16)
     try:
+        connection.lost = lost
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file, before anything is in it
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
+        if lost:  # the next start shall not find these frames again
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.execute("PRAGMA cache_size = -512")
         if connection.execute("PRAGMA user_version").fetchone()[0] not in (0, _FORMAT):
             raise sqlite3.DatabaseError("vitals of another format")

@@ -21,6 +21,10 @@ _SIZES = frozenset(1 << bits for bits in range(9, 17))
 _PAGE = 4096
 _BIG = {0x377F0682: False, 0x377F0683: True}
 _MASK = 0xFFFFFFFF
+REMEDY = (
+    "; restore it from a backup, or go on without the lost rows: `upulse daemon start --accept-damage` keeps a copy in"
+    " damaged/ first"
+)
 
 
 class WalFile:
@@ -232,7 +236,4 @@ def _where(number: int, size: int) -> str:
 
 
 def _damaged(path: Path, what: str) -> Damaged:
-    return Damaged(
-        f"{path}: {what}; restore it from a backup, or go on without the lost rows:"
-        " `upulse daemon start --accept-damage` keeps a copy in damaged/ first"
-    )
+    return Damaged(f"{path}: {what}{REMEDY}")

@@ -96,7 +96,7 @@ def home_context(layout: HomeLayout) -> HomeContext:
 
         return LoadedSettings(*load_to_start(layout.config))
 
-    is_compared = False
+    is_compared = are_vitals_read = False
 
     def events() -> "AbstractContextManager[EventReader]":
         from pulse_adapters.sqlite.backup.known_rows import lost_end
@@ -109,8 +109,15 @@ def home_context(layout: HomeLayout) -> HomeContext:
         return SqliteEventReader(layout.path)
 
     def vitals() -> "AbstractContextManager[VitalsReader]":
+        from pulse_adapters.sqlite.connect import lost_frames
         from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 
+        nonlocal are_vitals_read
+        if not are_vitals_read and (
+            words := lost_frames(layout.vitals)
+        ):  # before a reader makes the -shm anew
+            say(words)
+        are_vitals_read = True
         return SqliteVitalsReader(layout.path)
 
     def checkpoints() -> Mapping[str, Checkpoint]:

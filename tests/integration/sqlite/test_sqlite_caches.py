@@ -12,6 +12,7 @@ import pytest
 from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite import vitals_file
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints, read_host
+from pulse_adapters.sqlite.connect import lost_frames
 from pulse_adapters.sqlite.named_objects import unnamed_by_ticks
 from pulse_adapters.sqlite.rollups import KEPT
 from pulse_adapters.sqlite.shared_memory import MendingConnection
@@ -133,6 +134,32 @@ async def test_it_is_told_when_what_is_written_is_lost(tmp_path: Path, harm: str
             "wal replaced": "vitals.db-wal was replaced",
         }
         assert words[harm] in vitals.trouble
+
+
+async def test_it_is_told_once_what_a_bad_frame_has_taken_along_and_no_id_comes_to_mean_another_sample(
+    tmp_path: Path,
+) -> None:
+    path, wal = tmp_path / "vitals.db", tmp_path / "vitals.db-wal"
+    async with SqliteVitals.open(path) as vitals:
+        for second in range(1, 9):
+            last = vitals.sample("k", at(second), {})
+            await vitals.flush()
+        killed = path.read_bytes(), wal.read_bytes()
+    path.write_bytes(killed[0])
+    frame = len(killed[1]) - 4 * (4096 + 24)
+    wal.write_bytes(killed[1][:frame] + b"?" * 4096 + killed[1][frame + 4096 :])
+    words = "is altered or missing, and transactions follow"
+    assert words in lost_frames(path)
+    async with SqliteVitals.open(path) as vitals:
+        assert words in vitals.set_aside
+        assert await vitals.samples([last.id]) == []
+        assert vitals.sample("k", at(9), {}).id > last.id
+        await vitals.flush()
+        killed = path.read_bytes(), wal.read_bytes()
+    path.write_bytes(killed[0])
+    wal.write_bytes(killed[1])
+    async with SqliteVitals.open(path) as vitals:
+        assert vitals.set_aside == ""
 
 
 SCHEMA_OF_OLD = """
