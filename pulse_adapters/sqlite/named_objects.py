@@ -2,16 +2,18 @@
 
 import json
 import sqlite3
-from collections.abc import Sequence
-from contextlib import closing
-from hashlib import sha256
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
 from pulse_adapters.sqlite.connect import connect_readonly
 from pulse_adapters.sqlite.errors import translate_error
-from pulse_adapters.sqlite.payloads import MARK, referenced_object
+from pulse_adapters.sqlite.payloads import MARK, is_object_name, object_path, referenced_object
 from pulse_adapters.sqlite.rollups import MINUTE_US, OLD_TICKS, UNNAMED, minute_start
+from pulse_adapters.workers.plain_file import open_plain
+from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, LogUnavailable
 
 BATCH = 50_000
@@ -67,6 +69,29 @@ def unnamed_by_ticks(path: Path, names: Sequence[str], since: int = 0) -> Sequen
         return names
     rows = _rows(path, UNNAMED, json.dumps(list(names)), since)
     return [name for (name,) in rows]
+
+
+def named_by_ticks(vitals: Path) -> Iterator[str]:
+    """The snapshots that ticks in the vitals at this path name; none if they can't be read."""
+    if vitals.exists():
+        with suppress(sqlite3.Error), closing(connect_readonly(vitals)) as connection:
+            rows = connection.execute("SELECT snapshot FROM tick WHERE snapshot IS NOT NULL")
+            yield from (name for (name,) in rows if is_object_name(name))
+
+
+def altered_snapshots(home: HomeLayout) -> Sequence[Path]:
+    """The files of those that are not what was stored under their names; one that is missing was never kept."""
+    found = list[Path]()
+    for name in named_by_ticks(home.vitals):
+        path = object_path(home.objects, name)
+        try:
+            with open(open_plain(path), "rb") as file:
+                is_altered = file_digest(file, "sha256").hexdigest() != name
+        except OSError as error:
+            is_altered = not isinstance(error, FileNotFoundError)
+        if is_altered:
+            found.append(path)
+    return found
 
 
 def old_vitals(path: Path, before: int, minutes_before: int) -> tuple[int, int, int]:

@@ -143,11 +143,12 @@ def verify(
     anchors outside of the home are compared with it: those that the settings and the log name, and the journal. Exits 1,
     too, if an anchor file that the log names is gone, or git finds the engine broken.
     """
-    from upulse_cli.wiring.verify import verify_log
+    from upulse_cli.wiring.verify import note_of_snapshots, verify_log
 
     where, broken = open_home(home), ""
     with progress_line("reading the log …") as progress:  # a million rows take seconds
         verdict = verify_log(where.layout, anchor or ())
+        verdict = verdict._replace(notes=(*verdict.notes, *note_of_snapshots(where.layout)))
         if engine:
             from upulse_cli.wiring.engine import engine_fault
 

@@ -14,10 +14,12 @@ from pulse_adapters.config.included import read_settings
 from pulse_adapters.sqlite.backup.databases import examine
 from pulse_adapters.sqlite.backup.known_rows import another_home, compare_with_backup, last_checkpoint_row
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_adapters.sqlite.named_objects import altered_snapshots
 from pulse_adapters.sqlite.verify import VerifyResult, verify
 from pulse_core.home import HomeLayout
 from pulse_core.model.anchor import Anchor, read_anchors
 from pulse_core.model.errors import PulseError
+from pulse_core.model.text import are, count
 from pulse_core.ports.readers import EventQuery
 
 _PUT_BACK = "put it back; if it was taken away on purpose, the next start of the daemon begins it anew"
@@ -33,6 +35,16 @@ def verify_log(home: HomeLayout, anchors: Sequence[str] = ()) -> VerifyResult:
     verdict = verify(home.events, home.objects)
     fault = f"{words}; {verdict.fault}" if verdict.fault else words
     return verdict._replace(fault=fault, fits_itself=not verdict.fault)
+
+
+def note_of_snapshots(home: HomeLayout) -> Sequence[str]:
+    """That snapshots of ticks were altered, if any were: the log lacks nothing then."""
+    if not (altered := altered_snapshots(home)):
+        return ()
+    of_ticks = (
+        f"{count(len(altered), 'snapshot')} of ticks {are(len(altered))} not what was stored, as {altered[0]}"
+    )
+    return (f"{of_ticks}: why and replay have less to show of those ticks, and the log lacks nothing",)
 
 
 def _backup_fault(home: HomeLayout) -> str:

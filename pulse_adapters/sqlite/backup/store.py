@@ -38,6 +38,7 @@ from pulse_adapters.sqlite.backup.swap import finish_decided
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
 from pulse_adapters.sqlite.errors import code, translate_error
 from pulse_adapters.sqlite.last_write import last_row_noted
+from pulse_adapters.sqlite.named_objects import named_by_ticks
 from pulse_adapters.sqlite.open_log import refuse_lost_end
 from pulse_adapters.sqlite.payloads import MARK, is_object_name, object_path, referenced_object
 from pulse_adapters.workers.database_files import files_of
@@ -218,7 +219,7 @@ class BackupWriter:
             named = set(_named_by_rows(self.work / "events.db"))
         except sqlite3.Error as error:
             raise _not_copied(error, self.home.events, self.work) from error
-        for name in sorted(named.union(_named_by_ticks(self.work / "vitals.db"))):
+        for name in sorted(named.union(named_by_ticks(self.work / "vitals.db"))):
             source, target = object_path(self.home.objects, name), object_path(self.work / "objects", name)
             target.parent.mkdir(mode=PRIVATE, exist_ok=True)
             with suppress(FileNotFoundError):
@@ -255,10 +256,3 @@ def _named_by_rows(events: Path) -> Iterator[str]:
             with suppress(ValueError, LookupError, TypeError):
                 if is_object_name(name := referenced_object(data)):
                     yield name
-
-
-def _named_by_ticks(vitals: Path) -> Iterator[str]:
-    if vitals.exists():
-        with suppress(sqlite3.Error), closing(connect_readonly(vitals)) as connection:
-            rows = connection.execute("SELECT snapshot FROM tick WHERE snapshot IS NOT NULL")
-            yield from (name for (name,) in rows if is_object_name(name))

@@ -29,6 +29,7 @@ from pulse_adapters.sqlite.vitals_file import open_vitals
 from pulse_adapters.workers.full_disk import is_full
 from pulse_adapters.workers.untrusted_paths import remove_tree
 from pulse_core import __version__
+from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, HomeBusy, PulseError
 from pulse_core.model.event import Checkpoint, Draft
 from pulse_core.model.kinds import ErrorReported, SettingsLoaded
@@ -37,6 +38,7 @@ from tests.integration.git.git_scene import ADA, git, template
 from tests.repositories import repository_of
 from tests.small_disk import small_disk
 from upulse_cli.commands.backup import left_out_in_words
+from upulse_cli.wiring.verify import note_of_snapshots
 
 
 class BackupScene:
@@ -527,6 +529,10 @@ def test_altered_snapshots_of_ticks_are_left_out_and_named(scene: BackupScene) -
     assert made.left_out == [f"objects/{altered[:2]}/{altered[2:]}"]
     (said,) = left_out_in_words(made.left_out)
     assert said.startswith("LEFT OUT: 1 snapshot of ticks, altered in the home: objects/")
+    (noted,) = note_of_snapshots(scene.home)  # by `upulse verify`
+    assert "1 snapshot of ticks is not what was stored, as " in noted
+    assert altered[2:] in noted
+    assert not note_of_snapshots(HomeLayout(Path(made.path)))
 
 
 @pytest.mark.parametrize("harm", ["its end is gone", "it is gone"])
