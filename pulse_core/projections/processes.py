@@ -119,7 +119,8 @@ class ProcessHistory(NamedTuple):
     request: a restart that a person waits for; start: what Pulse started last, which may have left another process to stand
     for it; unlogged: why its output is not in its log; printed: what the last one that died had printed last;
     cause: the id of its last death, or of what a person requested since; renewed: when a person last requested a start,
-    stop or restart, with which its budget begins anew; intended and last_seen: as its last death says.
+    stop or restart, with which its budget begins anew; intended and last_seen: as its last death says; unguarded: when it
+    was last taken out of the settings; guarded: when it was put back after that.
     """
 
     pid: int | None = None
@@ -146,6 +147,8 @@ class ProcessHistory(NamedTuple):
     renewed: Moment | None = None
     intended: bool = False
     last_seen: int = 0
+    unguarded: Moment | None = None
+    guarded: Moment | None = None
 
     def down_for(self, now: Moment) -> str:
         """Who wanted it down, if it is down and that holds; else empty."""
@@ -253,8 +256,12 @@ def after(state: Processes, events: Iterable[Event]) -> Processes:
         elif kind in SETTLING:
             table.settle(event)
         elif kind == _SETTINGS:
-            for name in decode_plain(event.data).get("gone", ()):
-                _not_guarded(table[name])
+            loaded = decode_plain(event.data)
+            for name in loaded.get("gone", ()):
+                _not_guarded(table[name], event.moment)
+            for name in loaded.get("processes", ()):
+                if (known := table.get(name, state.of.get(name))) and known.unguarded and not known.guarded:
+                    table[name].guarded = event.moment
         elif change := CHANGES.get(kind):
             data = decode_plain(event.data)
             if kind == _UP:
@@ -379,13 +386,14 @@ def _start_requested(history: _History, event: Event, data: Mapping[str, Json]) 
         history.request = RestartRequest(event.moment, event.actor, data.get("why", ""), is_start=True)
 
 
-def _not_guarded(history: _History) -> None:
+def _not_guarded(history: _History, now: Moment) -> None:
     """What was wrong with it is over, and nobody waits for it: guarded again, it begins anew. Who stands for it,
     and whether a person has stopped it, is known still."""
     stop = history.stop
     _begin_anew(history)
     history.down = history.starting = history.request = None
     history.stop, history.stage = stop, Stage.NEW if history.up is None else history.stage
+    history.unguarded, history.guarded = now, None
 
 
 def _forget_failures(history: _History, event: Event) -> None:

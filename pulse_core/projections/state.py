@@ -126,7 +126,7 @@ class StateProjection(Generic[T]):
 
 
 EFFECTS = StateProjection("effects", 6, Effects, effects.KINDS, effects.after)
-PROCESSES = StateProjection("processes", 23, Processes, processes.KINDS, processes.after)
+PROCESSES = StateProjection("processes", 24, Processes, processes.KINDS, processes.after)
 CONTROL = StateProjection("control", 9, Control, control.KINDS, control.after)
 CONDITIONS = StateProjection("conditions", 10, Conditions, conditions.KINDS, conditions.after)
 NOTICES = StateProjection("notices", 9, Notices, notices.KINDS, notices.after)

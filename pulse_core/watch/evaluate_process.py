@@ -19,6 +19,8 @@ DIED = "died, and how is not known"
 """Of a process that this daemon did not start, whose end only its parent is told."""
 NO_DAEMON, LOG_GAP = "no daemon ran", "the log may have a gap"
 """Why nothing is known of before a daemon's first look; the second of a log that was put back from a backup."""
+UNGUARDED = "it was not guarded"
+"""Why nothing is known of a process while it was not in the settings."""
 REBOOTED = ", and the machine was rebooted meanwhile"
 
 

@@ -24,6 +24,7 @@ from pulse_core.settings.settings import Settings
 from pulse_core.watch.evaluate_process import (
     LOG_GAP,
     NO_DAEMON,
+    UNGUARDED,
     ProcessProbe,
     believed,
     conclude,
@@ -221,7 +222,8 @@ class ProcessAlive:
             ended = [one for one in (recorded_process(history), before) if one and self.table.has_ended(one)]
             killed = [one for one in ended if self.table.has_killed(one)]
             holder = self._holders[name] = self._holder(process, sights[name], history)
-            more = (failed, name in restarting, ended, name in resumed, holder, *unwatched, record.failing)
+            unseen = self._unguarded(name, history) or unwatched
+            more = (failed, name in restarting, ended, name in resumed, holder, *unseen, record.failing)
             probe = ProcessProbe(
                 process, sights[name], history, streak, now, expires, proven, before, *more, killed
             )
@@ -248,6 +250,13 @@ class ProcessAlive:
         gap, longest = now.since(last[0]), SLOWEST * self.settings().watch.process_interval + LATE_US
         is_unwatched = gap > longest or gap - (turned - last[1]) > STOOD_STILL_US
         return (now.at - gap, "nobody looked") if is_unwatched else (0, "")
+
+    def _unguarded(self, name: str, history: ProcessHistory) -> tuple[int, str] | None:
+        """The same of what was put back into the settings and is looked at for the first time since, by any daemon."""
+        out, back, begun = history.unguarded, history.guarded, self.current_state().control.started
+        if out is None or back is None or name in self._sights or (begun and begun.since(back) > 0):
+            return None
+        return out.at, UNGUARDED
 
     def _others_of(self, look: ProcessLook, kept: Mapping[str, T]) -> dict[str, T]:
         """What is kept of those of which this look tells nothing."""

@@ -293,6 +293,7 @@ def died(how: str, name: str = "victim", held: str = "") -> str:
     )
 
 
+UNGUARDED = "process N was killed by SIGKILL; it ended between DAY AT and AT, while it was not guarded"
 UNSEEN = "process N is gone; it ended between DAY AT and AT, while no daemon ran"
 
 
@@ -532,6 +533,19 @@ def probe_made_wrong_and_right(it: Operator) -> None:
     it.configure(PROBED)
     it.upulse("daemon", "reload")
     it.up()
+
+
+def killed_out_of_the_settings(it: Operator) -> None:
+    pid = it.up()
+    it.about_to_break()
+    it.configure("")
+    it.upulse("daemon", "reload")
+    os.kill(pid, signal.SIGKILL)
+    it.sees_it_broken()
+    it.about_to_mend()
+    it.configure(SLEEPER)
+    it.upulse("daemon", "reload")
+    it.up("victim", other_than=pid)
 
 
 def not_started(it: Operator) -> None:
@@ -1114,6 +1128,19 @@ TABLE: tuple[Breakage, ...] = (
         ),
     ),
     Breakage("settings reloaded", SLEEPER, reloaded, nothing()),
+    Breakage(
+        "killed while it was taken out of the settings, then put back",
+        SLEEPER,
+        killed_out_of_the_settings,
+        Truth(
+            UP,
+            f"AT to AT  {died(UNGUARDED)}".replace("after T", "after T to T"),
+            warnings=(
+                "settings-loaded guarding nothing; not in the settings any more: victim",
+                f"process-died victim {UNGUARDED}",
+            ),
+        ),
+    ),
     Breakage(
         "a probe made wrong by a reload, and right by another one",
         PROBED,

@@ -762,6 +762,52 @@ def test_a_death_while_the_daemon_stood_still_says_between_when(late: int, stood
     simulate(story, ONE)
 
 
+@pytest.mark.parametrize(
+    "restarted", [0, 20, 40], ids=["one daemon", "put back by a new one", "put back before"]
+)
+def test_a_death_while_it_was_not_in_the_settings_says_between_when(restarted: int) -> None:
+    """restarted: after how many seconds the daemon was: before it was put back, or after that, while it lived again."""
+
+    async def story(world: World) -> None:
+        async def put(settings: dict[str, Any]) -> None:
+            assert world.daemon is not None
+            world.settings = Settings.model_validate(settings)
+            world.daemon.request_reload()
+            await asyncio.sleep(1)
+
+        await world.start()
+        await asyncio.sleep(12)
+        await put({})
+        world.host.kill("gateway")
+        await asyncio.sleep(30)
+        if restarted == 20:
+            await world.end()
+            world.settings = Settings.model_validate(ONE)
+            await world.start()
+            await asyncio.sleep(1)
+        else:
+            await put(ONE)
+        (out,) = (event for event in world.events("settings-loaded") if '"gone"' in event.data)
+        died = json.loads(world.events("process-died", subject="gateway")[-1].data)
+        assert died["last_seen"] == out.at
+        assert died["evidence"].endswith("while it was not guarded")
+        if restarted == 40:
+            await world.end()
+            await asyncio.sleep(10)
+            world.host.kill("gateway")
+            await world.start()
+            await asyncio.sleep(1)
+            died = json.loads(world.events("process-died", subject="gateway")[-1].data)
+            assert died["evidence"].endswith("while no daemon ran")
+            assert died["last_seen"] > out.at
+            await asyncio.sleep(4)
+        world.host.kill("gateway")
+        await asyncio.sleep(3)
+        assert "last_seen" not in world.events("process-died", subject="gateway")[-1].data
+
+    simulate(story, ONE)
+
+
 def test_a_process_added_by_a_reload_is_started_without_a_restart_of_pulse() -> None:
     async def story(world: World) -> None:
         daemon = await world.start()
