@@ -154,11 +154,12 @@ class ChildHosts:
                 begins.append(0)
         if not begins:
             return
-        wanted = [kinds for _, kinds in reply.projections.values()]
+        of_each = [kinds for _, kinds in reply.projections.values()]
+        wanted = None if None in of_each else frozenset[str]().union(*filter(None, of_each))
         if (first := min(begins)) < row:
             async for events in history(first):
                 due = [event for event in events if event.seq <= row]
-                batch = [event for event in due if any(one is None or event.kind in one for one in wanted)]
+                batch = [event for event in due if wanted is None or event.kind in wanted]
                 if batch:
                     await self._fold(child, batch, batch[-1].seq)
         await self._fold(child, (), row)
