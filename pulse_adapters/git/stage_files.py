@@ -66,7 +66,8 @@ def stage_files(git: Git, at: Path, index: Path | None = None) -> str:
             raise git.failure(words, answer)
         if "Ignoring path " in answer.error:
             raise ReservedName(at, answer.error.split("Ignoring path ", 1)[1].split("\n", 1)[0])
-        git.run("update-index", "-q", "--refresh", at=at, env=env)
+    # Else git takes no file for what it is that was copied since, as into a home that was restored.
+    git.run("update-index", "-q", "--refresh", at=at, env=env)
     return git("write-tree", at=at, env=env)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import subprocess
 import threading
 from pathlib import Path
@@ -325,6 +326,15 @@ def test_what_lies_about_in_the_engine_is_kept_on_a_branch(tmp_path: Path) -> No
     ):
         assert git(engine, "show", f"{pointed.stray}:{name}") == text
     assert repository.point_main(commit, before) == (commit, "", (), "")
+
+
+def test_the_files_of_a_home_that_was_copied_follow_main(tmp_path: Path) -> None:
+    promoted(made(tmp_path))
+    shutil.copytree(tmp_path / "home", tmp_path / "copy", symlinks=True)  # as a restore does: other inodes
+    copy = Repository(tmp_path / "copy")
+    copy.mend()
+    promoted(copy, text="A = 2\n")
+    assert (copy.home / "engine/rules/a.py").read_text() == "A = 2\n"
 
 
 def test_an_engine_on_another_branch_is_left_alone_and_that_is_said(tmp_path: Path) -> None:
