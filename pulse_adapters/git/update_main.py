@@ -3,12 +3,15 @@
 Killed after any step, the same call does what is left, and nothing twice.
 """
 
+import re
 import shutil
+from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
 
 from pulse_adapters.git.commits import commit_tree, keep_branch
 from pulse_adapters.git.errors import GitFailed, MainMoved
-from pulse_adapters.git.git_command import FOLLOWED, MAIN, NEW, PULSE, STAGING, Git
+from pulse_adapters.git.git_command import FOLLOWED, MAIN, NEW, PULSE, STAGING, Git, GitResult
 from pulse_adapters.git.rejected_commits import rejected_commit
 from pulse_adapters.git.stage_files import refuse_pipes, stage_files
 from pulse_core.model.errors import PulseError
@@ -16,6 +19,8 @@ from pulse_core.ports.engine_repository import rejected_staging_advice
 
 _FORWARDING = "refs/pulse/forwarding"
 """Names the commit that staging is just being moved to."""
+_WROTE_IN_PART = re.compile(r"unable to (create|write) file|cannot create directory")
+"""How git says that it could not lay out files, after it had begun."""
 
 
 class MainUpdate(NamedTuple):
@@ -76,7 +81,11 @@ def _follow(git: Git, target: str, before: str, notes: list[str]) -> str:
             if not (old := git.commit(f"refs/heads/{stray}")) or git.tree(old) != lying:
                 kept = commit_tree(git, lying, "what lay about in engine/", PULSE, bases[0])
                 stray = keep_branch(git, stray, kept)
-        git("read-tree", "-m", "-u", lying, target)
+        words = ("read-tree", "-m", "-u", lying, target)
+        answer = git.run(*words)
+        if answer.exit:
+            _put_back(git, git.engine, lying, target, answer)
+            raise git.failure(words, answer)
     git.run("merge", "--quit")
     git("update-ref", FOLLOWED, target)
     return stray
@@ -113,9 +122,26 @@ def _forward_files(git: Git, target: str, tip: str, taken_back: str | None) -> t
         git("read-tree", "-m", "-u", stage_files(git, git.staging), target, at=git.staging)
         git("update-ref", "-m", "pulse: follows main", STAGING, target, tip)
     git("update-ref", "-d", _FORWARDING)
+    if answer.exit and not is_finished:
+        _put_back(git, git.staging, tip, target, answer)
     if is_finished or not answer.exit:
         return ()
     return (f"staging stays behind main: {' '.join(answer.error.split())}",)
+
+
+def _put_back(git: Git, at: Path, old: str, new: str, answer: GitResult) -> None:
+    """Lay out again what git has replaced by a part of something new, as on a full disk: else that would pass for edits.
+
+    It begins only where it has found no work of anybody's in these files, and nothing in the place of those that are new.
+    """
+    if _WROTE_IN_PART.search(answer.error):
+        names = git.differing(old, new)
+        for name in names:
+            with suppress(OSError):
+                (at / name).unlink()  # first all, which makes room
+        git.run(
+            "checkout-index", "--quiet", "-z", "--stdin", at=at, told="".join(f"{one}\0" for one in names)
+        )
 
 
 def _is_edited(git: Git, target: str, tip: str, is_begun: bool) -> bool:

@@ -14,6 +14,7 @@ from pulse_adapters.git import update_main
 from pulse_adapters.git.commits import merge_candidate
 from pulse_adapters.git.errors import GitFailed, MainMoved, MergeConflict, NoGit
 from pulse_adapters.git.git_client import GitClient
+from pulse_adapters.git.git_command import PULSE, Git, GitResult
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.staging import commit_staging
 from pulse_adapters.git.update_main import point_main
@@ -383,6 +384,30 @@ def test_an_ignored_file_that_a_rollback_would_bring_back_stays_as_somebody_has_
     assert "staging stays behind main: " in note
     assert "notes.md" in note
     assert (staging / "notes.md").read_text() == "written since\n"
+
+
+class FullDiskGit(Git):
+    """Git on a disk that takes but the beginning of what is to be laid out."""
+
+    def run(self, *words: str, **more: Any) -> GitResult:
+        if (words[0] == "merge" and "--ff-only" in words) or words[:3] == ("read-tree", "-m", "-u"):
+            (more.get("at", self.engine) / "rules" / "a.py").write_text("A =")
+            return GitResult(1, "", "error: unable to write file rules/a.py\n")
+        return super().run(*words, **more)
+
+
+def test_what_a_full_disk_takes_but_a_part_of_passes_for_nobodys_edit(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    before, after = promoted(repository), promoted(repository, text="A = 2\n")
+    back = repository.reverting(before, "back", PULSE)
+    moved = point_main(FullDiskGit(repository.home), back, after)
+    assert ["unable to write" in note for note in moved.notes] == [True, True]
+    for folder in ("engine", "staging"):
+        assert (repository.home / folder / "rules" / "a.py").read_text() == "A = 2\n"
+    assert repository.point_main(back, after) == (back, "", (), "")
+    for folder in ("engine", "staging"):
+        assert (repository.home / folder / "rules" / "a.py").read_text() == "A = 1\n"
+        assert is_clean(repository.home / folder)
 
 
 def test_commits_made_in_staging_meanwhile_stay(tmp_path: Path) -> None:
