@@ -112,6 +112,7 @@ class Daemon:
             self.engine_controller.host_supervisor.report_watcher_fault if self.engine_controller else None,
             self.supervise,
             p.cpu,
+            wake.ask,
         )
         stores, last = (p.log, p.vitals, p.checkpoints), lambda: self.ticker.prev
         self.housekeeping = Housekeeping(*stores, p.current_settings, last, self.reporter, self.budget)

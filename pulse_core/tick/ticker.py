@@ -49,6 +49,10 @@ class Waker:
         if urgent:
             self._now.set()
 
+    def ask(self, reason: str) -> None:
+        """Request a tick for others than the daemon itself, of which only so many are urgent."""
+        self(reason, urgent=self._may_hurry(Role.AGENT))
+
     def ping(self) -> None:
         """Make the loop turn once without a tick, to show that it lives."""
         self._ping = True

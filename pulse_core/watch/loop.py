@@ -31,8 +31,9 @@ say, and however much there is to look at, it takes at most a tenth of the loop 
 class WatchLoop:
     """Runs watchers and holds their windows.
 
-    wake is called with a reason when a sample is worth a tick; failed with (whose, message) when a watcher
-    failed or hung, and broke (or else failed) when an engine's code is to blame for it;
+    wake is called with a reason when a sample is worth a tick, and ask (or else wake) when one of a registered watcher is;
+    failed with (whose, message) when a watcher failed or hung, and broke (or else failed) when an engine's code is to
+    blame for it;
     answered returns when a tick has seen the conclusions that are known now;
     pace returns how a watcher is slowed down: the factor on its interval, and the least seconds between two
     samples whatever nudges it; supervise runs the loop of each registered watcher, which the others must outlive;
@@ -52,6 +53,7 @@ class WatchLoop:
         broke: Callable[[str, str], None] | None = None,
         supervise: Supervise = unsupervised,
         cpu: Callable[[], float] = time.thread_time,
+        ask: Callable[[str], None] | None = None,
     ) -> None:
         self._own = tuple(watchers)
         self._enlisted: tuple[Watcher, ...] = ()
@@ -60,6 +62,7 @@ class WatchLoop:
         self.pace = pace
         self.journal, self.vitals, self.clock = journal, vitals, clock
         self.wake, self.failed, self.answered = wake, failed, answered
+        self.ask = ask or wake
         self.broke, self.supervise = broke or failed, supervise
         self.costs = Costs(cpu)
         self._windows: dict[str, Window] = {}
@@ -180,7 +183,7 @@ class WatchLoop:
                 self.failed(f"watcher:{watcher.name}", words)
                 return False
         if watcher.should_wake(window):
-            self.wake(f"watcher:{watcher.name}")
+            (self.ask if watcher in self._enlisted else self.wake)(f"watcher:{watcher.name}")
         return True
 
     def _report_undeclared(self, watcher: Watcher, reading: Reading) -> None:
