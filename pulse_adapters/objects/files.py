@@ -91,8 +91,11 @@ class FileObjects:
         _sync(path.parent)
 
     def _settle(self, shard: Path) -> None:
-        """Sync the shard's own directory entry, once in this process: its creator may have died before the sync."""
-        if shard not in self._settled:
+        """Sync the shard's own directory entry, once in this process: its creator may have died before the sync.
+
+        Anew for one that somebody has deleted.
+        """
+        if shard not in self._settled or not shard.exists():
             for directory in (shard.parent, shard):
                 directory.mkdir(mode=0o700, exist_ok=True)
             _sync(shard.parent)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -302,6 +303,15 @@ async def test_an_altered_object_is_damage_until_it_is_put_again(tmp_path: Path)
     await objects.put(b"hello")
     assert await objects.get(name) == b"hello"
     assert os.listdir(tmp_path / name[:2]) == [name[2:]]
+
+
+async def test_objects_are_stored_though_their_folders_were_deleted_meanwhile(tmp_path: Path) -> None:
+    objects = FileObjects(tmp_path / "objects")
+    name = await objects.put(b"hello")
+    for folder in (objects.path(name).parent, tmp_path / "objects"):
+        shutil.rmtree(folder)
+        assert await objects.put(b"hello") == name
+        assert await objects.get(name) == b"hello"
 
 
 async def test_no_checkpoint_is_saved_into_a_home_that_has_taken_the_place_of_one_that_was_moved(
