@@ -279,7 +279,7 @@ class FileOutput:
             return f"[{self.why}]"
         capture = OutputCapture()
         try:
-            with self._path.open("rb") as file:
+            with open(open_plain(self._path), "rb") as file:  # who waits for a pipe there waits for ever
                 file.seek(self._since)
                 capture.take(file.read(HEAD))
                 end = os.fstat(file.fileno()).st_size - TAIL

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.listening_ports import ListeningAddress, listening_inodes, listening_sockets
-from pulse_adapters.host.outputs import HEAD, TAIL, FileOutput, LogOutput, OutputCapture, end_of_output
+from pulse_adapters.host.outputs import (
+    HEAD,
+    TAIL,
+    FileOutput,
+    LogOutput,
+    OutputCapture,
+    end_of_output,
+    open_log_output,
+)
 from pulse_adapters.host.process_search import is_pulse
 from pulse_adapters.workers.boot_id import boot_id
 from pulse_adapters.workers.proc import read_stat
@@ -105,6 +113,13 @@ def test_each_of_many_listeners_is_found() -> None:
         servers = [opened.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(100)]
         ports = {server.getsockname()[1] for server in servers}
         assert ports <= {one.port for one in listening_sockets()}
+
+
+def test_a_pipe_in_the_place_of_an_output_is_not_waited_for(tmp_path: Path) -> None:
+    output = FileOutput(open_log_output(log := tmp_path / "log"))
+    log.unlink()
+    os.mkfifo(log)
+    assert output.end() == f"[its output in {log} cannot be read: it is no plain file]"
 
 
 def test_of_an_output_that_claims_any_size_its_beginning_and_end_are_read(tmp_path: Path) -> None:
