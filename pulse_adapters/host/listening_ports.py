@@ -5,7 +5,7 @@ import errno
 import os
 import socket
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from ipaddress import ip_address
 from typing import NamedTuple
@@ -176,6 +176,17 @@ def holds_socket(pid: int, inodes: frozenset[bytes]) -> bool:
     names = {f"socket:[{inode.decode()}]" for inode in inodes}
     with as_its_user(pid):
         return not names.isdisjoint(_links(pid))
+
+
+def socket_holders(inodes: Iterable[bytes]) -> Mapping[bytes, Sequence[int]]:
+    """The processes that have each of these sockets open, in one pass over all. Reads a lot: for threads."""
+    names = {f"socket:[{inode.decode()}]": inode for inode in inodes}
+    held: dict[bytes, list[int]] = {}
+    for pid in pids() if names else ():
+        with as_its_user(pid):
+            for inode in {names[link] for link in _links(pid) if link in names}:
+                held.setdefault(inode, []).append(pid)
+    return held
 
 
 def _links(pid: int) -> Iterator[str]:

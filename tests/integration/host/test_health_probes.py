@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from pulse_adapters.host import listening_ports
 from pulse_adapters.host.command_prober import LocalCommandProber
 from pulse_adapters.host.health_prober import LARGEST_BODY, LocalHealthProber
 from pulse_adapters.host.listening_ports import socket_owners
@@ -238,6 +240,29 @@ async def test_who_holds_a_port_is_looked_up_beside_the_loop(
                 await prober.ask(settings(http=f"http://127.0.0.1:{port}/"), mine)
     table.close()
     assert times.worst[0] < took_ms / 3, times.worst
+
+
+async def test_who_holds_the_ports_of_many_is_looked_up_once(
+    prober: LocalHealthProber, spawner: Spawner, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty of them, each asked once a second, took more of the machine than all else."""
+    mine, looks, links = (
+        await spawner.start(["sleep", "9013"], output=log),
+        list[int](),
+        listening_ports._links,
+    )
+
+    def counted(pid: int) -> Iterator[str]:
+        looks.append(pid)
+        return links(pid)
+
+    monkeypatch.setattr(listening_ports, "_links", counted)
+    async with page_server(says(b"HTTP/1.1 500 No\r\n\r\n")) as port:
+        page = settings(http=f"http://127.0.0.1:{port}/")
+        answers = await asyncio.gather(*(prober.ask(page, mine) for _ in range(20)))
+    assert all("is held by" in answer.detail for answer in answers)
+    others = Counter(pid for pid in looks if pid not in (mine.pid, os.getpid()))
+    assert max(others.values()) <= 3, others
 
 
 async def test_a_child_that_listens_for_a_process_is_no_stranger(
