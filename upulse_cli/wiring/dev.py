@@ -5,15 +5,22 @@ from contextlib import contextmanager
 from functools import partial
 from os.path import relpath
 
+from pulse_adapters.host.guarded_processes import guarded_process
 from pulse_adapters.host.system_watcher import SystemResource
+from pulse_adapters.workers.allowed_programs import allowed_program, allowed_programs
+from pulse_core.actions import CommandParams
 from pulse_core.app.context import HomeContext
 from pulse_core.app.engine.context import STAGING, revision_named
 from pulse_core.app.engine.dev_session import DevTarget, daemon_executor
 from pulse_core.app.state import current_state, settings_for
 from pulse_core.daemon import CurrentSettings
+from pulse_core.model.errors import Refused
+from pulse_core.model.kinds import Effect
+from pulse_core.model.names import RESTART_PROCESS, RUN_COMMAND, STOP_PROCESS
 from pulse_core.model.vitals import Window
 from pulse_core.ports.watcher import Watcher
 from pulse_core.record.view import View
+from pulse_core.settings.settings import Settings
 from upulse_cli.wiring.engine import workflow_context
 from upulse_cli.wiring.executors import machine_executors
 
@@ -25,9 +32,22 @@ def dev_target(home: HomeContext, *, does_execute: bool) -> DevTarget:
     engine = workflow_context(home, is_live=True)
     execute = daemon_executor(engine) if does_execute else None
     machine = partial(system_watcher_of, engine.home)
-    return DevTarget(
-        engine, saves, machine, revision_named(engine.repository, STAGING).path, lambda report: None, execute
-    )
+    path = revision_named(engine.repository, STAGING).path
+    return DevTarget(engine, saves, machine, path, lambda report: None, execute, refusal)
+
+
+def refusal(effect: Effect, settings: Settings) -> str:
+    """Why a program may not be run, or a process is none to restart or stop; empty for all else."""
+    params = effect.params
+    try:
+        if effect.action == RUN_COMMAND:
+            allowed = allowed_programs(settings.executors.run_command.allow)
+            allowed_program(CommandParams.model_validate(params).argv[0], allowed)
+        elif effect.action in (RESTART_PROCESS, STOP_PROCESS) and (name := params.get("process")):
+            guarded_process(settings, str(name))
+    except Refused as error:
+        return str(error)
+    return ""
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from pulse_core.model.verdict import WithheldEffect
 from pulse_core.model.vitals import Sample
 from pulse_core.ports.engine import ADVICE, EngineFault, FoldResult, LoadedRevision
 from pulse_core.projections.state import Snapshot
+from pulse_core.settings.settings import Settings
 
 
 class RulesLoaded(NamedTuple):
@@ -74,6 +75,13 @@ class SampleTaken(NamedTuple):
 DevReport = RulesLoaded | LoadRefused | TickSeen | SampleTaken | EngineFault | DevRemark
 """A fault by itself is that of a watcher or an executor of staging."""
 Tell = Callable[[DevReport], None]
+Refusal = Callable[[Effect, Settings], str]
+"""Why the executor of an effect would refuse it with these settings; empty if it would not."""
+
+
+def nothing_refused(effect: Effect, settings: Settings) -> str:
+    """Of what has no executor that could be asked."""
+    return ""
 
 
 def tick_report(
@@ -83,8 +91,9 @@ def tick_report(
     took: float,
     is_again: bool,
     own: Mapping[str, type[BaseModel]] = MappingProxyType({}),
+    refusal: Refusal = nothing_refused,
 ) -> TickSeen:
-    """What rules said, as it is told. own: params of the tree's own executors."""
+    """What rules said, as it is told. own: params of the tree's own executors; refusal: as in `DevTarget`."""
     effects = fold_result.verdict.effects
     held = list[WithheldEffect]()
     passed = allowed_by_survival(prev, curr, fold_result.verdict, held) if effects else ()
@@ -92,7 +101,7 @@ def tick_report(
     held_by |= {one.effect.key: one.why for one in held} | {one.key: "" for one in passed}
 
     def wish(effect: Effect) -> TriedEffect:
-        if why := effect_fault(effect, own):
+        if why := effect_fault(effect, own) or refusal(effect, curr.settings):
             return TriedEffect(effect, "refused", why)
         if why := held_by.get(effect.key, ""):
             return TriedEffect(effect, "held", why)

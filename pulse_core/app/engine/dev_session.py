@@ -17,10 +17,12 @@ from pulse_core.app.engine.dev_reports import (
     DevRemark,
     DevReport,
     LoadRefused,
+    Refusal,
     RulesLoaded,
     SampleTaken,
     Tell,
     TickSeen,
+    nothing_refused,
     tick_report,
 )
 from pulse_core.app.engine.live_snapshots import DaemonTicks, LiveSnapshots, MachineSamples
@@ -45,7 +47,7 @@ class DevTarget:
     """What is tried: the engine, its tree, who hears of it, and who does what it wishes.
 
     saves: the files that were saved beneath a folder, each time that some were; machine: the watcher of this machine's
-    vital signs, for when no daemon runs.
+    vital signs, for when no daemon runs; refusal: what would be refused on this machine, and why.
     """
 
     engine: WorkflowContext
@@ -54,6 +56,7 @@ class DevTarget:
     path: str
     tell: Tell
     execute: Execute | None = None
+    refusal: Refusal = nothing_refused
 
 
 @dataclass
@@ -68,7 +71,8 @@ class _Course:
 
 class DevSession:
     """Runs the tree at `path`. tell: hears all there is to say; execute: is given each wish when it begins that the
-    tree has no executor for; actions: run its watchers and its executors; None: they are not asked."""
+    tree has no executor for; actions: run its watchers and its executors; None: they are not asked; refusal: as in
+    `DevTarget`."""
 
     def __init__(
         self,
@@ -78,9 +82,10 @@ class DevSession:
         tell: Tell,
         execute: Execute | None = None,
         actions: StagingActions | None = None,
+        refusal: Refusal = nothing_refused,
     ) -> None:
         self.hosts, self.history, self.path = hosts, history, path
-        self.tell, self.execute, self.actions = tell, execute, actions
+        self.tell, self.execute, self.actions, self.refusal = tell, execute, actions, refusal
         self._host: RuleHost | None = None
         self._course: _Course | None = None
         self._loading, self._folding = asyncio.Lock(), asyncio.Lock()
@@ -184,7 +189,8 @@ class DevSession:
         began, curr = time.monotonic(), course.curr
         fold_result = filter_effects(await self._host.fold(course.prev, curr), curr)
         own = self.actions.params if self.actions else {}
-        seen = tick_report(fold_result, course.prev, curr, time.monotonic() - began, is_again, own)
+        took = time.monotonic() - began
+        seen = tick_report(fold_result, course.prev, curr, took, is_again, own, self.refusal)
         self.tell(seen)
         await self._execute(seen)
 
@@ -264,7 +270,9 @@ async def open_dev_session(target: DevTarget, goes_on: bool = True) -> AsyncIter
             woken.set()
 
     actions = StagingActions(engine.action_hosts, engine.home.clock, tell) if goes_on else None
-    dev = DevSession(hosts, history_of(engine.home), target.path, tell, target.execute, actions)
+    dev = DevSession(
+        hosts, history_of(engine.home), target.path, tell, target.execute, actions, target.refusal
+    )
     waking = asyncio.create_task(_wake(dev, woken), name="folding what staging senses")
     try:
         yield dev

@@ -25,6 +25,8 @@ ADA = "Ada Lovelace <ada@example.org>"
 PATIENCE = 60.0
 PATIENT = '[engine]\ndeadline = "20s"\n'
 """No test is about the deadline, and the machine may be busy."""
+ALLOWED = '[executors.run-command]\nallow = ["/bin/true"]\n'
+"""What `WISHING` wishes may be run."""
 T = TypeVar("T", bound=DevReport)
 
 CALM = "async def calm(prev, curr, inner):\n    return await inner(prev, curr)\n"

@@ -175,6 +175,8 @@ async def wishes(prev, curr, inner):
         Effect(action="restart-process", key="my:restart", params={"name": "gateway"}),
         Effect(action="dance", key="my:dance"),
         Effect(action="cool", key="my:cool", params={"degrees": 20}),
+        Effect(action="run-command", key="my:run", params={"argv": ["/opt/tool"]}),
+        Effect(action="stop-process", key="my:stop", params={"process": "demon"}),
     )
 """
 
@@ -188,8 +190,11 @@ async def test_a_wish_that_would_be_refused_says_why_before_anybody_promotes_it(
     async with author(home) as ear:
         await ear.next(SampleTaken)
         seen = await ear.next(TickSeen)
-        restart, dance, cool = seen.wishes
+        restart, dance, cool, run, stop = seen.wishes
         assert (restart.state, dance.state, cool.state) == ("refused", "refused", "new")
         assert "process: Field required" in restart.why
         assert "'dance'" in dance.why
+        assert (run.state, stop.state) == ("refused", "refused")
+        assert "'/opt/tool' may not be run; to allow it, add" in run.why
+        assert "no process 'demon' in config.toml" in stop.why
         assert any("my:restart (it would be refused: " in line for line in Lines().of(seen))

@@ -16,7 +16,7 @@ from watchfiles.main import FileChange
 from pulse_adapters.rule_host import hosts
 from pulse_core.app.engine.dev_reports import DevRemark, LoadRefused, RulesLoaded, TickSeen
 from tests.integration.cli.cli_home import CliHome
-from tests.integration.engine.engine_home import CALM, WISHING, Ear, author, new_home, save, spoil
+from tests.integration.engine.engine_home import ALLOWED, CALM, WISHING, Ear, author, new_home, save, spoil
 from tests.integration.rule_host.rule_host_engines import place_of, rule
 from upulse_cli.wiring.dev import UNNAMED, saves
 
@@ -29,7 +29,7 @@ LEAVING = rule("os._exit(3)", "leaving", before="import os")
 
 
 async def test_after_each_save_an_author_hears_what_it_does(tmp_path: Path) -> None:
-    home = new_home(tmp_path / "home", CALM, QUICK)
+    home = new_home(tmp_path / "home", CALM, f"{QUICK}{ALLOWED}")
     async with author(home) as ear:
         assert (await ear.next(RulesLoaded)).loaded.rules == ("calm",)
         await what_is_saved_is_live_at_once_and_says_what_it_wishes(home, ear)
@@ -194,7 +194,7 @@ def no_rows(home: Path) -> bool:
 
 
 def test_once_says_by_its_exit_code_whether_anything_is_wrong(tmp_path: Path) -> None:
-    home = new_home(tmp_path / "home", WISHING)
+    home = new_home(tmp_path / "home", WISHING, ALLOWED)
     fine = home.upulse("dev", "--once")
     assert "wish      my:wish by wishing: it is time" in fine.out
     save(home, FAILING)
@@ -205,7 +205,7 @@ def test_once_says_by_its_exit_code_whether_anything_is_wrong(tmp_path: Path) ->
 
 
 def test_each_news_is_a_line_of_json_for_programs(tmp_path: Path) -> None:
-    home = new_home(tmp_path / "home", WISHING)
+    home = new_home(tmp_path / "home", WISHING, ALLOWED)
     said = home.upulse("dev", "--once", "--json").lines
     assert [one["what"] for one in said] == ["remark", "loaded", "tick"]
     assert said[2]["effects"][0]["key"] == "my:wish"
