@@ -6,7 +6,6 @@ import socket
 import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import NamedTuple
 
 from pulse_adapters.git.errors import GitFailed, NoGit
@@ -122,7 +121,7 @@ class Git:
         strange = [name for name in os.environ if name.startswith("GIT_") and name not in ours]
         unset = ["env", *(f"--unset={name}" for name in strange)] if strange else []
         until = time.monotonic() + LOCKED_S
-        with TemporaryFile() as reading:
+        with open(os.memfd_create("told"), "w+b") as reading:  # in memory: the disk of /tmp may be full
             reading.write(os.fsencode(told))
             while True:
                 reading.seek(0)

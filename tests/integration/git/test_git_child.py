@@ -5,6 +5,7 @@ import os
 import resource
 import shutil
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +18,7 @@ from pulse_adapters.git import worker as worker_module
 from pulse_adapters.git.errors import MainMoved
 from pulse_adapters.git.git_client import GitClient
 from pulse_adapters.git.git_files import revision_folder
+from pulse_adapters.git.worker import answer
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.engine import Revision
@@ -59,6 +61,20 @@ async def test_what_keeps_the_files_of_the_engine_from_following_is_told_until_t
     (engine / ".gitattributes").unlink()
     assert await child.point_main(candidate, first) == ""
     assert files(engine) == {**FILES, "rules/a.py": "A = 1\n"}
+
+
+def test_a_way_back_needs_no_room_where_temporary_files_lie(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = made(tmp_path)
+    edited(repository)
+    before, candidate = repository.head(), repository.candidate("promote", ADA)
+    repository.point_main(candidate, before)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    back, branch = answer({
+        "home": str(repository.home), "verb": "going-back", "words": [before, candidate, "as it was"],
+    })  # fmt: skip
+    assert (files(Path(back.path)), repository.resolve(branch)) == (FILES, candidate)
 
 
 def loose(folder: Path, commit: str) -> Path:

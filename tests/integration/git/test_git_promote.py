@@ -391,7 +391,7 @@ class FullDiskGit(Git):
 
     def run(self, *words: str, **more: Any) -> GitResult:
         if (words[0] == "merge" and "--ff-only" in words) or words[:3] == ("read-tree", "-m", "-u"):
-            (more.get("at", self.engine) / "rules" / "a.py").write_text("A =")
+            ((more.get("at") or self.engine) / "rules" / "a.py").write_text("A =")
             return GitResult(1, "", "error: unable to write file rules/a.py\n")
         return super().run(*words, **more)
 
