@@ -40,7 +40,7 @@ from pulse_core.projections.incident import (
     said,
 )
 
-VERSION = 45
+VERSION = 46
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -426,7 +426,7 @@ class IncidentFold:
         """Other settings are in force: what was well from then on may be so by them."""
         before, self.state.settings = self.state.settings, digest
         for story in self._newest() if before and before != digest else ():
-            if not story.over and (story.about == "process" or (story.about == "condition" and story.worked)):
+            if not story.over and story.about in ("process", "condition"):
                 if NEW_SETTINGS not in story.requests:
                     story.request(NEW_SETTINGS)
                 story.worked = None

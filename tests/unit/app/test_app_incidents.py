@@ -415,6 +415,16 @@ def test_what_is_well_once_other_settings_are_loaded_is_not_said_to_be_so_by_wha
     assert helped or list(lines(one))[-1].startswith("recovered after a request")
 
 
+def test_a_condition_that_nothing_was_done_about_says_that_other_settings_were_loaded() -> None:
+    """They may have raised its bound: nothing else says that what was seen is as it was."""
+    name = "check:size"
+    (one,) = told_of(
+        (0, SettingsLoaded(digest="d" * 64), ""), (1, ConditionRaised(evidence="it has 365 B (good: under 100)"), name),
+        (2, SettingsLoaded(digest="e" * 64), ""), (3, ConditionCleared(evidence="it has 365 B (good: under 1000)"), name),
+    )  # fmt: skip
+    assert [*lines(one)][1:] == ["new settings were loaded"]
+
+
 LATE = "recovered; it is not known by what, since what Pulse ran to restart it may have brought it up late"
 
 
