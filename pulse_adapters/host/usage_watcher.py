@@ -15,7 +15,15 @@ from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.names import PROCESS_USAGE, USAGE
 from pulse_core.model.vitals import WINDOW_US, Reading, Window
 from pulse_core.ports.host import ProcessId, ProcessUsage
-from pulse_core.projections.gauges import STREAKS_FIELD, History, conclude_gauges, streaks, streaks_to_json
+from pulse_core.projections.gauges import (
+    STREAKS_FIELD,
+    FixedBound,
+    Gauge,
+    History,
+    conclude_gauges,
+    streaks,
+    streaks_to_json,
+)
 from pulse_core.projections.state import CurrentState
 from pulse_core.rules.measurements import too_early_reason, unmeasured_reason, usage_gauges
 from pulse_core.settings.processes import ProcessSettings
@@ -25,6 +33,8 @@ STEP = 20
 """Processes that are read before the loop may do something else, of however many trees they are."""
 UNSEEN = 3
 """Intervals without a sample after which what took too much before counts as doing so anew; or a minute, if longer."""
+UNBOUND = "the settings set no bound for it any more"
+"""Why it counts no more that a process took too much, though what it takes is sampled still."""
 
 
 class ProcessUsageWatcher:
@@ -86,6 +96,12 @@ class ProcessUsageWatcher:
                 said.get(one.name, {}),
                 unmeasured_reason(one.name, state.processes[one.name], patience, now),
             )
+        ]
+        bound = {gauge.name for gauge in of_all}
+        of_all += [
+            Gauge(name, FixedBound(1.0, 1.0), None, "", unwatched=UNBOUND)
+            for name in state.conditions.raised
+            if name.startswith(USAGE) and name not in bound
         ]
         drafts, now_over = conclude_gauges(of_all, (USAGE,), History(state.conditions, over, patience), now)
         for one in settings.process:

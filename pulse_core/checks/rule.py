@@ -60,7 +60,8 @@ class CheckPlan(NamedTuple):
 async def check_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """Do what is to follow from each check that fails, and tell a person if it says so, or if that did not help."""
     checks = CHECKS.of(curr.settings)
-    verdict = (await inner(prev, curr)).plus(*over_notices(PREFIX, _short_title, "it is well", curr, KEY))
+    over = over_notices(PREFIX, _short_title, lambda _: "it is well", curr, KEY)
+    verdict = (await inner(prev, curr)).plus(*over)
     if any(check.log for check in checks):
         verdict = _without_lines(checks, verdict, curr)
     for check in checks:

@@ -29,7 +29,7 @@ KEY, PROCESSES = "llm", "process-alive"
 
 async def llm_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """Restart the process behind an endpoint that fails, with backoff, and notify if that does not help."""
-    verdict = (await inner(prev, curr)).plus(*over_notices(PREFIX, url_of, "it answers", curr, KEY))
+    verdict = (await inner(prev, curr)).plus(*over_notices(PREFIX, url_of, lambda _: "it answers", curr, KEY))
     for llm in {llm.url: llm for llm in endpoints_of(curr.settings)}.values():
         condition = curr.conditions[name_of(llm)]
         if condition is None:

@@ -1301,7 +1301,7 @@ TABLE: tuple[Breakage, ...] = (
             'cpu_max = 0.1\nfor = "200ms"',
         ),
         comes_and_goes(calm, lambda it: it.write("calm", "")),
-        told_twice("usage:victim:cpu", SPIN, "it takes less", CALMED, UP),
+        told_twice("usage:victim:cpu", SPIN, "victim uses X cores (allowed: X)", CALMED, UP),
     ),
     Breakage(
         "a backup is too old",

@@ -9,6 +9,7 @@ from typing import Any
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.ports.readers import EventQuery
 from tests.acceptance.conftest import Served
+from tests.integration.cli.cli_home import CliHome
 
 LEAKS_ONCE = """
 import os, sys, time
@@ -108,3 +109,36 @@ def test_too_many_cores_are_told_to_a_person(served: Served) -> None:
     )
     assert told[0]["params"]["title"] == "agent takes too much CPU"
     assert served.pid_when_up("agent") == pid
+
+
+def test_a_bound_that_is_raised_or_taken_away_ends_the_alarm_and_nobody_is_told_that_it_takes_less(
+    served: Served,
+) -> None:
+    def bound(*more: str) -> None:
+        configure(served, "agent", SHARES, "-", *more)
+
+    def ended(times: int) -> list[dict[str, Any]]:
+        over = events(served, "condition-cleared")
+        return over if len(over) == times else []
+
+    bound('memory_max = "20M"', 'for = "0s"')
+    served.start()
+    upulse = CliHome(served.home.path).upulse
+    served.eventually(lambda: events(served, "condition-raised"), "it takes too much")
+    served.eventually(lambda: usage(served, "agent").get("processes") == 4, "all of it is measured")
+    bound('memory_max = "2G"', 'for = "0s"')
+    upulse("daemon", "reload")
+    (raised,) = served.eventually(lambda: ended(1), "the bound was raised")
+    words = re.compile(r"agent takes [\d.]+ MiB of memory \(allowed: 2.0 GiB\)")
+    assert words.fullmatch(raised["evidence"])
+    told = served.eventually(
+        lambda: [one for one in events(served, "effect") if one["params"].get("over")], "it is told"
+    )
+    assert words.fullmatch(told[0]["params"]["text"])
+    bound('memory_max = "20M"', 'for = "0s"')
+    upulse("daemon", "reload")
+    served.eventually(lambda: len(events(served, "condition-raised")) == 2, "it takes too much again")
+    bound()
+    upulse("daemon", "reload")
+    (_, gone) = served.eventually(lambda: ended(2), "it has no bound any more")
+    assert (gone["evidence"], gone["unwatched"]) == ("the settings set no bound for it any more", True)

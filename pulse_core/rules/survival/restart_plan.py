@@ -128,13 +128,13 @@ TRIES = {RESTART_PROCESS: "restart", RUN_COMMAND: "command"}
 def over_notices(
     beginning: str,
     title_of: Callable[[str], str],
-    text: str,
+    words_of: Callable[[str], str],
     curr: Snapshot,
     *keys: str,
 ) -> Iterator[Effect]:
     """The notice that it is over, with what was tried, for each open one about a condition whose name begins so.
 
-    text: how it is over.
+    words_of: how it is over, by the condition's name.
     """
     wrong = {topic_text(name) for name in curr.conditions.raised}
     for topic, notice in curr.notices.of.items():
@@ -142,7 +142,7 @@ def over_notices(
             measures = curr.conditions.last.get(topic, ())
             is_again = len(curr.conditions.tried.get(topic, ())) > len(measures)
             tried = _tried(measures)
-            over = f"{text}{tried}{' this time' if tried and is_again else ''}"
+            over = f"{words_of(topic)}{tried}{' this time' if tried and is_again else ''}"
             gone = curr.conditions.unwatched.get(topic, "")
             yield from notify_over(topic, title_of(topic), over, curr, *keys, unwatched=gone)
 

@@ -22,7 +22,7 @@ from pulse_core.settings.processes import ProcessSettings
 
 async def usage_guard(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """Restart a process that takes too much for long, if that is allowed, and tell a person else, or if it did not help."""
-    over = over_notices(USAGE, title_of, "it takes less", curr, PROCESS_USAGE)
+    over = over_notices(USAGE, title_of, lambda name: over_words(name, curr), curr, PROCESS_USAGE)
     verdict = (await inner(prev, curr)).plus(*over)
     for process in curr.settings.process:
         for name in process.usage_conditions:
@@ -41,6 +41,11 @@ async def usage_guard(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
                 reason = restart_reason(process, name, condition, curr)
                 verdict = verdict.plus(condition_restart(process, name, reason, curr, PROCESS_USAGE))
     return verdict
+
+
+def over_words(name: str, curr: Snapshot) -> str:
+    """How it is over: what the process takes now. Whether that is less is not said, since its bound may have been raised."""
+    return described_by_sample(name, curr) or "it takes no more than it may"
 
 
 def restart_reason(process: ProcessSettings, name: str, condition: Condition, curr: Snapshot) -> str:

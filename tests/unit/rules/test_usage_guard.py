@@ -114,6 +114,17 @@ def test_by_default_a_person_is_told_once_and_when_it_is_over() -> None:
     assert story.expect("notify", key=TOPIC).params["title"] == "resolved: agent takes too much memory"
 
 
+def test_what_it_takes_once_its_bound_is_raised_is_not_called_less() -> None:
+    story = a_story(then="tell", memory_max="4G")
+    story.tick()
+    story.acked(TOPIC)
+    story.sample(PROCESS_USAGE, agent={"memory": 3 * GIB})
+    story.cleared(NAME)
+    story.tick()
+    text = story.expect("notify", key=TOPIC).params["text"]
+    assert text == "agent takes 3.0 GiB of memory (allowed: 4.0 GiB)"
+
+
 def test_who_takes_as_much_after_a_restart_has_time_and_then_a_person_is_told() -> None:
     story = a_story()
     story.tick()
@@ -186,8 +197,8 @@ def test_a_death_after_restarts_for_its_memory_says_what_those_were_for(is_over:
 def test_restarts_of_an_earlier_time_are_not_part_of_what_is_told_at_the_end() -> None:
     story = a_story(restart={"max": 1, "within": "10h", "backoff": "2h", "backoff_max": "4h"})
     for pid, words in (
-        (8, "it takes less; tried before: 1 restart"),
-        (9, "it takes less; tried before: 1 restart this time"),
+        (8, "it takes no more than it may; tried before: 1 restart"),
+        (9, "it takes no more than it may; tried before: 1 restart this time"),
     ):
         story.tick()
         story.expect("restart-process", key=KEY)
