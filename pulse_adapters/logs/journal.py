@@ -6,6 +6,7 @@ import signal
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 from pulse_adapters.logs.rotated_files import subject_name
@@ -87,20 +88,33 @@ class JournalUnit:
         plain = ["--follow", "--no-tail", "--all", "--output=json", f"--output-fields={FIELDS}"]
         return [*self.program, *plain, whose, begin]
 
-    def start(self) -> int:
-        """Start journalctl, which ends with this process. Returns the descriptor that becomes readable."""
-        ours, theirs = os.pipe2(os.O_CLOEXEC)
-        self._said = os.memfd_create("journalctl", os.MFD_CLOEXEC)
-        argv, environment = self.argv(), {**os.environ, "LC_ALL": "C.UTF-8", "SYSTEMD_COLORS": "0"}
-        self._pid = os.fork()
-        if not self._pid:
-            _exec_journalctl(argv, environment, theirs, self._said)
-        os.close(theirs)
-        os.set_blocking(ours, False)
-        self.file, self._rest, self._is_too_long = ours, b"", False
+    def start(self) -> int | None:
+        """Start journalctl, which ends with this process. Returns the descriptor that becomes readable; None if it can't be
+        started now, which is tried again."""
+        try:
+            self.file = self._begin()
+        except OSError as error:  # there are no more processes, or descriptors
+            self._restarts.failed(time.monotonic())
+            self.tell(self.name, f"journalctl can't be started ({error.strerror}), which is tried again")
+            return None
+        self._rest, self._is_too_long = b"", False
         self._entries.clear()
         self._restarts.started(time.monotonic())
-        return ours
+        return self.file
+
+    def _begin(self) -> int:
+        argv, environment = self.argv(), {**os.environ, "LC_ALL": "C.UTF-8", "SYSTEMD_COLORS": "0"}
+        with ExitStack() as ours, ExitStack() as theirs:
+            pipe, out = os.pipe2(os.O_CLOEXEC)
+            ours.callback(os.close, pipe)
+            theirs.callback(os.close, out)
+            ours.callback(os.close, said := os.memfd_create("journalctl", os.MFD_CLOEXEC))
+            if not (pid := os.fork()):
+                _exec_journalctl(argv, environment, out, said)
+            ours.pop_all()
+        os.set_blocking(pipe, False)
+        self._pid, self._said = pid, said
+        return pipe
 
     def read(self) -> bytes:
         """The lines of the next messages; empty if there are none now, or if journalctl has ended."""

@@ -374,8 +374,8 @@ class TailReader:
         most = 0
         for unit in self.units:
             if unit.file is None:
-                if now >= unit.due:
-                    self._listen(unit.start(), is_due=True)
+                if now >= unit.due and (file := unit.start()) is not None:
+                    self._listen(file, is_due=True)
                     self.outbox.moved[unit.name] = unit
                 continue
             file, dropped = unit.file, unit.dropped

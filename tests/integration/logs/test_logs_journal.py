@@ -15,6 +15,7 @@ from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.logs.journal import DROPPED, JournalUnit
 from pulse_core.settings.logs import LogSettings
 from pulse_core.settings.processes import ProcessSettings
+from tests.descriptors import no_descriptors
 from tests.integration.logs.logs_ear import Ear
 
 SPOKEN = Path(__file__).with_name("spoken_journal.py")
@@ -165,6 +166,19 @@ def test_tries_come_ever_more_rarely() -> None:
     assert pauses[:4] == [1, 2, 4, 8]
     assert pauses[-1] == 300
     assert said[0] == "journalctl ended (status 1) and is begun again"
+
+
+def test_one_that_can_t_be_started_is_tried_again() -> None:
+    said: list[str] = []
+    unit = JournalUnit("a.service", False, (0,), lambda _whose, words: said.append(words), ("false",))
+    before = set(os.listdir("/proc/self/fd"))
+    with no_descriptors(os.getpid()):
+        assert unit.start() is None
+    assert said == ["journalctl can't be started (Too many open files), which is tried again"]
+    assert set(os.listdir("/proc/self/fd")) == before
+    assert unit.due > time.monotonic()
+    assert unit.start() is not None
+    unit.close()
 
 
 @pytest.mark.parametrize("place", [{}, {"cursor": "x"}, {"total": "many", "cursor": "x"}])
