@@ -52,7 +52,11 @@ class QueuedHandler(logging.Handler):
 
     def _write(self) -> None:
         while True:
-            self.target.handle(self.waiting.get())
+            record = self.waiting.get()
+            try:
+                self.target.handle(record)
+            except Exception:  # noqa: BLE001 - one that can't be spelled must not silence all that come after it
+                self.handleError(record)
             self.waiting.task_done()
 
     def _drain(self) -> None:

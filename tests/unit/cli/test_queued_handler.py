@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from pulse_adapters.host.queued_handler import WAITING, DescriptorHandler, QueuedHandler
 
 SPEAKER = f"""
@@ -32,6 +34,18 @@ def test_lines_come_in_order_however_late_they_are_read() -> None:
     with open(reads) as reader:
         assert [next(reader).rstrip("\n") for _ in told] == told
     os.close(writes)
+
+
+def test_a_record_that_can_t_be_spelled_silences_no_other(capsys: pytest.CaptureFixture[str]) -> None:
+    reads, writes = os.pipe()
+    log = logging.Logger("it")
+    log.addHandler(QueuedHandler(DescriptorHandler(writes, logging.Formatter("%(message)s"))))
+    log.info("%d", "no number")
+    log.info("after it")
+    with open(reads) as reader:
+        assert next(reader) == "after it\n"
+    os.close(writes)
+    assert "'no number'" in capsys.readouterr().err
 
 
 def test_who_reads_nothing_holds_up_neither_words_nor_the_end(tmp_path: Path) -> None:
