@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 
 from pulse_core.app.compute_status import Beat, compute_status, watcher_status
@@ -20,6 +21,7 @@ from pulse_core.engine.engine_controller import NO_HOST, EngineController
 from pulse_core.engine.loop_supervisor import LoopSupervisor
 from pulse_core.engine.rollback_engine import RollbackEngine
 from pulse_core.execute import ExecutorLoop, ExecutorRegistry
+from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.home_status import DaemonStatus, HomeStatus
 from pulse_core.model.kinds import (
@@ -378,7 +380,8 @@ class Daemon:
         await self.journal.append_or_hold(Draft(DaemonStopped(pid=p.pid, reason="asked to stop")))
         await self.journal.leave()
         await self.housekeeping.keep()
-        await self.incidents.save()
+        with suppress(PulseError):  # its disk fails, and the next start folds them anew
+            await self.incidents.save()
         await p.vitals.flush()
 
     # Signs of life

@@ -11,7 +11,7 @@ import pytest
 from pulse_core.daemon import Daemon
 from pulse_core.daemon.housekeeping import GarbageCollection, Housekeeping
 from pulse_core.daemon.incident_checkpoints import IncidentCheckpoints
-from pulse_core.model.errors import HomeBusy
+from pulse_core.model.errors import HomeBusy, LogUnavailable
 from pulse_core.model.kinds import ReloadRequested
 from pulse_core.settings.settings import Settings
 from tests.simulation.world import World, simulate
@@ -120,6 +120,20 @@ def test_a_loop_of_survivals_own_that_cancels_itself_ends_the_daemon_and_is_name
         assert [str(one) for one in raised.value.exceptions] == [
             "the loop 'journal' was cancelled by its own work"
         ]
+
+    simulate(story, SETTINGS)
+
+
+def test_a_daemon_stops_well_though_its_log_cannot_be_read_any_more() -> None:
+    async def fails(seq: int) -> bytes | None:
+        raise LogUnavailable("its disk fails")
+
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(30)
+        world.log.chain_at = fails  # type: ignore[method-assign]
+        await world.end()
+        assert [event.kind for event in world.log.events][-1] == "daemon-stopped"
 
     simulate(story, SETTINGS)
 
