@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from pulse_core.actions import BLAST_RADIUS
 from pulse_core.composition import FOLD, set_aside
-from pulse_core.model.errors import PulseError
+from pulse_core.model.errors import PulseError, describe_error
 from pulse_core.model.event import Event, Head
 from pulse_core.model.histogram import DurationHistogram
 from pulse_core.model.json_types import Json
@@ -219,7 +219,10 @@ class Ticker:
         self.prev = curr
         if folded.emitted:
             await asyncio.sleep(0)  # what was recorded is begun before the rest, which can wait
-        self.folded(curr, folded.verdict, folded.withheld)
+        try:
+            self.folded(curr, folded.verdict, folded.withheld)
+        except Exception as error:  # noqa: BLE001 - what a rule is skipped for may fail here, too
+            self.failed("tick", f"what holds its answers back is not told: {describe_error(error)}")
         self._newest["reflex"] = folded.layers
         self._due = began + self._bounded(folded.verdict.tick_ms) / 1000
         record = self._record(curr, reason, folded, began)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pulse_core.daemon import Daemon
+from pulse_core.daemon.delays import Delays
 from pulse_core.daemon.housekeeping import GarbageCollection, Housekeeping
 from pulse_core.daemon.incident_checkpoints import IncidentCheckpoints
 from pulse_core.model.errors import HomeBusy, LogUnavailable
@@ -121,6 +122,22 @@ def test_a_loop_of_survivals_own_that_cancels_itself_ends_the_daemon_and_is_name
             "the loop 'journal' was cancelled by its own work"
         ]
 
+    simulate(story, SETTINGS)
+
+
+def test_a_tick_of_which_the_delays_cannot_be_told_ends_no_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are found by what rules call, too: a rule that raises is skipped, and here it would be the same fault."""
+
+    def fails(*_: Any) -> None:
+        raise Bug("no such number")
+
+    async def story(world: World) -> None:
+        await world.start()
+        await survives(world)
+        words = {json.loads(one.data)["message"] for one in world.events("error", subject="tick")}
+        assert words == {"what holds its answers back is not told: Bug: no such number"}
+
+    monkeypatch.setattr(Delays, "after", fails)
     simulate(story, SETTINGS)
 
 
