@@ -17,6 +17,9 @@ MOST = 100
 """Connections at the same time; of a small limit of descriptors they take no more than a quarter."""
 BACKLOG = 32
 """Connections that are accepted in one turn, before any is counted."""
+PIECE = 1_024
+"""Bytes of a request that are taken up before others have their turn: what they hold is parsed at once, and may be chunks of
+a byte each."""
 SILENT_S = 10.0
 """Seconds that a client has to send a whole request, and to read what it is answered."""
 
@@ -34,6 +37,7 @@ class BoundedConnection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Make room for it, and give it its time."""
         super().connection_made(transport)
+        transport.max_size = PIECE  # type: ignore[attr-defined]  # what one of asyncio's sockets reads at once
         self._opened = self.loop.time()
         self._watch()
         opened = [one for one in self.connections if not one.transport.is_closing()]

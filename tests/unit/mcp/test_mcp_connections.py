@@ -1,5 +1,6 @@
 """Connections to the servers of agents: however many there are, and whatever they do not do, the next one is answered."""
 
+import asyncio
 import os
 import socket
 import subprocess
@@ -13,7 +14,9 @@ from typing import IO
 
 import psutil
 import pytest
+from starlette.types import Receive, Scope, Send
 
+from pulse_adapters.http_connections.bounded_server import PIECE, bounded_server
 from tests.long_form import sampled
 
 SERVER = """
@@ -159,3 +162,35 @@ def test_who_hangs_up_midway_is_no_fault_and_a_fault_is_told_without_colours(
     told = (tmp_path / "said").read_text()
     assert told.count("Traceback (most recent call last)") == 1, told
     assert "a fault" in told
+
+
+async def test_others_have_their_turn_while_a_request_comes_in_very_many_pieces() -> None:
+    turned, is_over, chunks = 0, False, b"1\r\nx\r\n" * 20_000
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        while (await receive()).get("more_body"):
+            pass
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    async def others() -> None:
+        nonlocal turned
+        while not is_over:
+            turned += 1
+            await asyncio.sleep(0)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = bounded_server(app, 1)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(server.serve(sockets=[listener]))
+            while not server.started:
+                await asyncio.sleep(0)
+            reader, writer = await asyncio.open_connection(*listener.getsockname())
+            group.create_task(others())
+            writer.write(
+                b"POST / HTTP/1.1\r\nHost: it\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n"
+            )
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+            is_over = server.should_exit = True
+            writer.close()
+    assert turned >= len(chunks) / PIECE
