@@ -135,11 +135,10 @@ def _changed(project: GuidedProject, event: Event, data: Mapping[str, Any]) -> G
     is_import = event.kind == GuidanceImported.kind
     if is_import == bool(project.initialized_at) or data.get("number", 0) <= project.count:
         return project  # a gap is what was redacted
-    project = project.after_changes(*changes_in(event))
-    if is_import:
-        return replace(project, imports=project.imports + 1)
-    # Not since the time in its id: those of a project only grow, from the latest time that a clock ever showed.
-    return replace(project, pending_since=event.at) if data["event_id"] == project.pending_id else project
+    project = replace(project.after_changes(*changes_in(event)), imports=project.imports + is_import)
+    if data.get("event_id", "") != project.pending_id:
+        return project
+    return replace(project, pending_since=event.at)  # the times in ids only grow, whatever a clock has shown
 
 
 def _initialized(project: GuidedProject, event: Event, data: Mapping[str, Any]) -> GuidedProject:
