@@ -13,6 +13,7 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import DOWN, NETWORK, NOTICE_SEVERITIES, OUTWARD, TRIAL_NOTICE
+from pulse_core.model.text import count
 from pulse_core.model.urls import host_of, is_address, is_here
 from pulse_core.projections.effects import OpenEffect, Phase
 from pulse_core.projections.notices import DEFAULT_SEVERITY, HOUR, PREFIX, Notices
@@ -26,6 +27,7 @@ UNREACHED_PAUSE, UNREACHED_SHARE = 120 * US_PER_SECOND, 4
 """How long a new notice waits at most after others failed that go to no other address, and for what share of the time for
 which these have failed: each try is two rows of the log."""
 
+USED_UP = ": the messages of this hour are used up ([notify] per_hour)"
 RETRY_SOON = 900 * US_PER_SECOND
 """How long a failed notice waits at most once another one was delivered."""
 
@@ -81,27 +83,36 @@ def hold_reason(state: State, settings: Settings, now: Moment, severity: str = D
     if is_network_down(state, settings) and (condition := state.conditions[NETWORK]):
         return f"waits for the network, which is {condition.state}, {condition.age(now)}"
     if full := rate_limit_wait(state.notices, hourly_limit(severity, settings), now):
-        return f"waits for {duration_text(full)}: the messages of this hour are used up ([notify] per_hour)"
+        return f"waits for {duration_text(full)}{USED_UP}"
     return ""
 
 
 def undelivered_reason(state: State, settings: Settings, now: Moment) -> str:
     """Why the open notices are not delivered yet, in words; empty if nothing holds any of them back."""
-    if is_network_down(state, settings):
-        return hold_reason(state, settings, now)
     opened = [one for id_ in state.notices.open if (one := state.effects.open.get(id_))]
+    if is_network_down(state, settings):
+        return _of_so_many(len(opened), hold_reason(state, settings, now))
     waits = Counter(
         why
         for one in opened
         if one.phase is not Phase.EXECUTING and one.id not in state.notices.sent_to
         if (why := hold_reason(state, settings, now, severity_of(one.params)))
     )
-    if len(waits) == 1 and waits.total() == len(opened):
-        return next(iter(waits))
-    words = [
-        f"{number} {why if number == 1 else why.replace('waits', 'wait', 1)}" for why, number in waits.items()
-    ]
-    return "; ".join(filter(None, (*words, failure_reason(state))))
+    critical = hold_reason(state, settings, now, "critical")
+    words = ""
+    for why, number in waits.items():
+        if len(waits) > 1:  # critical ones have another limit, and one reason
+            who = count(number, "critical one" if why == critical else "other")
+            words = f"{words.removesuffix(USED_UP)}{words and ', '}{who} {_of_so_many(number, why)}"
+        elif number == len(opened):
+            return _of_so_many(number, why)
+        else:
+            words = f"{number} of them {_of_so_many(number, why)}"
+    return "; ".join(filter(None, (words, failure_reason(state))))
+
+
+def _of_so_many(number: int, why: str) -> str:
+    return why if number == 1 else why.replace("waits", "wait", 1)
 
 
 def failure_reason(state: State) -> str:

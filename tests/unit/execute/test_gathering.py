@@ -150,9 +150,21 @@ def test_only_those_that_the_limit_holds_back_are_said_to_wait_for_it() -> None:
     failed = "1 could not be sent so far, and will be tried again; see upulse effect list"
     assert post.undelivered(1_001) == failed
     post.wish(1_001, "more")
-    assert post.undelivered(1_002) == f"1 waits for 50 min: {full}; {failed}"
+    assert post.undelivered(1_002) == f"1 of them waits for 50 min: {full}; {failed}"
     post.wish(1_001, "most")
-    assert post.undelivered(1_002) == f"2 wait for 50 min: {full}; {failed}"
+    assert post.undelivered(1_002) == f"2 of them wait for 50 min: {full}; {failed}"
+
+
+def test_critical_notices_that_wait_for_a_limit_of_their_own_are_told_apart() -> None:
+    post = Post(per_hour=1)
+    full = "the messages of this hour are used up ([notify] per_hour)"
+    for at in (400, 1_000):
+        post.deliver(at, post.wish(at - 10, f"n{at}", "critical"))
+    post.wish(1_010, "a")
+    post.wish(1_010, "b")
+    assert post.undelivered(1_600) == f"wait for 50 min: {full}"
+    post.wish(1_020, "alarm", "critical")
+    assert post.undelivered(1_600) == f"2 others wait for 50 min, 1 critical one waits for 40 min: {full}"
 
 
 def test_a_condition_that_nobody_watches_any_more_holds_nothing_back() -> None:
