@@ -8,6 +8,7 @@ from typing import cast
 from pulse_adapters.ipc.client import Client, Say, silent
 from pulse_adapters.ipc.daemon_failure import read_failure
 from pulse_adapters.ipc.lock import holder
+from pulse_adapters.ipc.log_name import holder_begun_at
 from pulse_core.home import HomeLayout
 from pulse_core.model.home_status import FailedDaemon, HomeStatus, LockHolder
 from pulse_core.model.json_types import Json
@@ -64,6 +65,10 @@ class SocketDaemonClient:
 
     def lock_holder(self) -> LockHolder | None:
         return holder(self._layout.lock)
+
+    def lost_holder(self, log: str) -> LockHolder | None:
+        pid = holder_begun_at(self._layout.path, log)
+        return LockHolder(pid, "", 0, "") if pid else None
 
     def last_failure(self) -> FailedDaemon | None:
         return read_failure(self._layout.failure)

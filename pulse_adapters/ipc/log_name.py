@@ -19,7 +19,7 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-from pulse_adapters.workers.proc import uid_of
+from pulse_adapters.workers.proc import command_line, uid_of
 from pulse_core.model.errors import PulseError
 
 _STEP = 0.02
@@ -61,6 +61,12 @@ def is_held(log: str) -> bool:
     return _holder_here(_name_of(log)) is not None
 
 
+def holder_begun_at(home: Path, log: str) -> int | None:
+    """The daemon of this user that holds the name of this log here and was begun for the home in this place; else None."""
+    pid = _holder_here(_name_of(log))
+    return pid if pid and str(home) in command_line(pid) else None
+
+
 def _take(own: socket.socket, name: str) -> int | None:
     """Have a socket hold a name; the process of this user that holds it already, if there is one. Raises OSError."""
     try:
@@ -81,11 +87,11 @@ def _name_of(log: str) -> str:
 
 
 def _home_of(pid: int) -> str:
-    """The home of a daemon, wherever it lies by now; empty if nobody can tell."""
+    """The home of a daemon, wherever it lies by now; empty if nobody can tell, or its file system is gone."""
     with suppress(OSError):
         for file in map(Path, _descriptors(str(pid))):
             if file.parts[-2:] == ("run", "lock"):
-                return str(file.parent.parent)
+                return str(file.parent.parent) if file.exists() else ""
     return ""
 
 

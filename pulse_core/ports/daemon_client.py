@@ -35,5 +35,11 @@ class DaemonClient(Protocol):
     def lock_holder(self) -> LockHolder | None:
         """Who holds the home's lock, whether or not it answers; None if nobody does."""
 
+    def lost_holder(self, log: str) -> LockHolder | None:
+        """The daemon in this place with this log, while nobody holds the lock: its file system was mounted anew under it.
+
+        None if there is none; log: the id of the home.
+        """
+
     def last_failure(self) -> FailedDaemon | None:
         """The newest daemon that gave up; None if another one has begun since, or it can't be read."""

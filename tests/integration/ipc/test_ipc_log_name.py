@@ -6,10 +6,11 @@ import socket
 import subprocess
 import sys
 import uuid
+from pathlib import Path
 
 import pytest
 
-from pulse_adapters.ipc.log_name import hold_name, is_held
+from pulse_adapters.ipc.log_name import hold_name, holder_begun_at, is_held
 from pulse_core.model.errors import PulseError
 
 NOBODY = 65_534
@@ -37,6 +38,23 @@ async def test_a_daemon_that_has_no_number_here_is_said_to_be_elsewhere() -> Non
     ended = await asyncio.to_thread(subprocess.run, argv, capture_output=True, text=True, timeout=60)
     first.close()
     assert "/copy is a copy of a home whose daemon runs, in another PID namespace," in ended.stderr
+
+
+def test_a_daemon_that_was_begun_for_this_place_is_found_by_its_log_alone() -> None:
+    log, home = str(uuid.uuid4()), Path("/not-mounted/home")
+    code = (
+        "import asyncio, sys; from pulse_adapters.ipc.log_name import hold_name;"
+        " held = asyncio.run(hold_name('/home', sys.argv[1], 0)); print(flush=True); sys.stdin.read()"
+    )
+    argv = [sys.executable, "-c", code, log, "--home", str(home)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as daemon:
+        assert daemon.stdout
+        daemon.stdout.readline()
+        assert holder_begun_at(home, log) == daemon.pid
+        assert holder_begun_at(Path("/copy"), log) is None
+        assert holder_begun_at(home, str(uuid.uuid4())) is None
+        daemon.communicate()
+    assert holder_begun_at(home, log) is None
 
 
 async def test_lines_of_the_kernels_that_another_user_forges_are_no_names() -> None:

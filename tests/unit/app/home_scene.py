@@ -43,6 +43,7 @@ class Daemon:
         self.scene = scene
         self.answers: HomeStatus | None = None
         self.holder: LockHolder | None = None
+        self.lost: LockHolder | None = None
         self.failure: FailedDaemon | None = None
 
     def status(self) -> HomeStatus:
@@ -66,6 +67,9 @@ class Daemon:
 
     def lock_holder(self) -> LockHolder | None:
         return self.holder
+
+    def lost_holder(self, log: str) -> LockHolder | None:
+        return self.lost if log else None
 
     def last_failure(self) -> FailedDaemon | None:
         return self.failure

@@ -130,6 +130,13 @@ def test_a_daemon_that_could_not_say_that_it_ended_died_at_its_last_sign_of_life
     assert (daemon.get("died"), daemon["since"]) == (True, "2023-11-14T22:13:29.000000Z")
 
 
+def test_a_daemon_that_lives_on_without_its_file_system_is_not_said_to_have_died(scene: Scene) -> None:
+    scene.at(1, DaemonStarted(pid=5, version="1"))
+    scene.daemon.lost = LockHolder(5, "", 0, "")
+    daemon = home_status(scene.home)["daemon"]
+    assert (daemon["state"], daemon["pid"], daemon.get("died")) == ("not-answering", 5, None)
+
+
 @pytest.mark.parametrize(
     ("began", "second", "words"),
     [
