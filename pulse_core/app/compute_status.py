@@ -190,6 +190,8 @@ def process_status(
     else:
         state, why = condition.state, condition.words()
     pid: int | None = history.pid if history.up else look.get("pid")  # it may live and not serve
+    # It was left over for as long as it was not in the settings, and no search has been made since it is.
+    leftovers = [one for one in look.get("leftovers", ()) if one != pid]
     failing = probe_words(look)
     told = [words for words in (look.get("others", ""), shared, failing) if words not in why]
     if state is ProcessState.UP and why in failing:  # the same answer, told with how many were like it
@@ -201,7 +203,7 @@ def process_status(
         "since": iso(since.at) if since else None,
         "restarts": history.restarts,
         "why": "; ".join(filter(None, (why, *told, history.unlogged))),
-        "leftovers": look.get("leftovers", []),
+        "leftovers": leftovers,
         "usage": {what: usage[what] for what in USAGES if what in usage}
         if pid and not doubt and usage.get("pid") == pid
         else None,

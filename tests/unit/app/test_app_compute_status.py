@@ -116,6 +116,16 @@ def test_what_is_left_of_earlier_lives_is_told() -> None:
     assert told_of(settings, facts)["leftovers"] == []
 
 
+def test_a_process_that_is_put_back_into_the_settings_is_not_told_as_left_of_an_earlier_life_of_itself() -> (
+    None
+):
+    """While it was out of them, the search told it as left over, and none is made while no daemon runs."""
+    settings = Settings.model_validate({"process": [{"name": "p", "start": ["p"]}]})
+    facts = State(processes=Processes({"p": UP}))
+    assert UP.pid
+    assert told_of(settings, facts, {"leftovers": [UP.pid, 8]})["leftovers"] == [8]
+
+
 def test_what_goes_on_of_a_name_that_is_not_guarded_any_more_is_told_by_status_and_doctor() -> None:
     looks = sampled("process-alive", {"p": {"leftovers": [7]}, "gone": {"leftovers": [8, 9]}})
     settings = Settings.model_validate({"process": [{"name": "p", "start": ["p"]}]})
