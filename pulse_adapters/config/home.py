@@ -55,7 +55,13 @@ def expand_path(text: str) -> Path:
     """
     if (path := expand_home(text)).startswith("~/"):
         raise NotUsable(f"{text}: user {os.getuid()} has no home; give an absolute path")
-    return Path(re.sub("^//", "/", path))  # two slashes at the beginning stay two, and are that of no folder
+    return Path(_from_the_root(path))
+
+
+def _from_the_root(path: str) -> str:
+    """The path with one slash at its beginning: two stay two for Python, though they are the same place, and name a host
+    in the URI of a database."""
+    return re.sub("^//", "/", path)
 
 
 class Home(HomeLayout):
@@ -73,7 +79,7 @@ class Home(HomeLayout):
             raise NotUsable(f"UPULSE_HOME and {VARIABLE} both say which home is meant; unset one of them")
         chosen = option or home or (home_called(name) if name else BASE)
         try:
-            path = os.path.abspath(expand_home(chosen))
+            path = _from_the_root(os.path.abspath(expand_home(chosen)))
             if "\0" in path or not is_text(path):
                 raise NotUsable(f"{path!r} is no text in UTF-8, and it is told in the log; give another home")
             return cls(Path(path))

@@ -96,9 +96,13 @@ def connect_readonly(path: Path) -> sqlite3.Connection:
         return _connect(path, _without_shm(wal))
 
 
+def _uri(path: Path, way: ReadMode) -> str:
+    """The path as SQLite takes it with options. It has an empty host: what is behind two slashes at its beginning is one."""
+    return f"file://{quote(str(path.absolute()))}?mode=ro{way.value}"
+
+
 def _connect(path: Path, way: ReadMode) -> sqlite3.Connection:
-    uri = f"file:{quote(str(path.absolute()))}?mode=ro{way.value}"
-    connection = open_database(path, uri, isolation_level=None)
+    connection = open_database(path, _uri(path, way), isolation_level=None)
     try:
         if way is ReadMode.ALONE:  # before whatever looks into the file
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -171,8 +175,8 @@ def refuse_wal_of_another(path: Path) -> None:
     with suppress(sqlite3.Error, OSError):  # what can't be read is said by who opens it next
         if wal.stat().st_size <= HEADER:
             return
-        uri = f"file:{quote(str(database))}?mode=ro{ReadMode.FROZEN.value}"
-        with closing(open_database(path, uri)) as alone, closing(connect_readonly(path)) as both:
+        alone_uri = _uri(database, ReadMode.FROZEN)
+        with closing(open_database(path, alone_uri)) as alone, closing(connect_readonly(path)) as both:
             sql = f"SELECT {ALL_COLUMNS} FROM event WHERE seq > ? ORDER BY seq LIMIT 2"
             seq, chain = head_of(alone)
             rows = alone.execute(sql, (max(seq - 2, 0),)).fetchall()

@@ -133,3 +133,11 @@ async def test_vitals_that_can_be_neither_used_nor_set_aside_are_left_and_kept_i
     finally:
         if way == "immutable":
             subprocess.run(["chattr", "-i", path], check=True, timeout=60)
+
+
+def test_two_slashes_at_the_beginning_of_a_path_name_no_host(tmp_path: Path) -> None:
+    path = Path(f"/{tmp_path}/events.db")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE any (one)")
+    with closing(connect_readonly(path)) as connection:
+        assert connection.execute("SELECT * FROM any").fetchall() == []

@@ -20,6 +20,7 @@ def test_the_option_goes_before_the_environment_and_that_before_the_user(
     monkeypatch.chdir(tmp_path)
     assert Home.resolve("here").path == tmp_path / "here"
     assert Home.resolve("~/x").path == Path("/users/me/x")
+    assert str(Home.resolve("//var/pulse").path) == "/var/pulse"
     assert Home.resolve().path == Path("/from/environment")
     monkeypatch.setenv("UPULSE_HOME", "")
     assert Home.resolve().path == Path("/users/me/.upulse")
