@@ -14,6 +14,7 @@ from pulse_core.model.kinds import (
     ProcessStopped,
     ProcessStopRequested,
     ProcessUp,
+    SettingsLoaded,
 )
 from pulse_core.model.moment import Moment
 from pulse_core.model.names import SETTLING
@@ -33,8 +34,8 @@ ENDS = frozenset({EffectAttemptFailed.kind, *SETTLING})
 class EventDurations:
     """Measures from the event that begins something to the one that ends it; what began before this daemon counts, too.
 
-    A death that is meant is none: that of a process that is stopped on purpose, or restarted by request. Nor is one of
-    which nobody knows when it was, while no daemon ran.
+    A death that is meant is none: that of a process that is stopped on purpose, restarted by request, or taken out of the
+    settings while it is down. Nor is one of which nobody knows when it was, while no daemon ran.
     """
 
     def __init__(self) -> None:
@@ -68,6 +69,9 @@ class EventDurations:
                     self._dead.setdefault(subject, event.moment)
             elif kind in STOPS:
                 self._dead.pop(subject, None)
+            elif kind == SettingsLoaded.kind:
+                for name in decode_plain(event.data).get("gone", ()):
+                    self._dead.pop(name, None)
             elif kind == ProcessUp.kind:
                 if died := self._dead.pop(subject, None):
                     self.restarts.add(event.moment.since(died))

@@ -13,6 +13,7 @@ from pulse_core.model.kinds import (
     ProcessDied,
     ProcessStopRequested,
     ProcessUp,
+    SettingsLoaded,
 )
 from pulse_core.model.payload import Payload
 from tests.events import event
@@ -59,6 +60,18 @@ def test_first_starts_and_stops_on_purpose_are_no_restarts() -> None:
     given_up = ((100, DIED, "gateway"), (101, stop, "gateway"), (199, UP, "gateway"))
     assert not sum(measured(*first, *stopped, *given_up).restarts.counts)
     assert not sum(measured((9, UP, "gateway"), before=first[:1]).restarts.counts)
+
+
+def test_a_process_that_was_taken_out_of_the_settings_while_it_was_down_was_not_restarted_since() -> None:
+    out, back = (
+        SettingsLoaded(digest="1", processes=("other",), gone=("gateway",)),
+        SettingsLoaded(digest="2", processes=("gateway", "other")),
+    )
+    others = ((2, DIED, "other"), (99, UP, "other"))
+    took = measured(
+        (1, DIED, "gateway"), others[0], (3, out, ""), (90, back, ""), (98, UP, "gateway"), others[1]
+    )
+    assert (sum(took.restarts.counts), took.restarts.sum_us) == (1, 97_000_000)
 
 
 def test_a_death_of_which_nobody_knows_when_it_was_is_not_measured() -> None:
