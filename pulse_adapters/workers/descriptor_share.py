@@ -56,6 +56,12 @@ class SpareDescriptor:
             finally:
                 self._take()
 
+    def regain(self) -> None:
+        """Have one again, after what a look returned in its place was closed."""
+        if self._is_wanted and self._file is None:
+            with self._lock:
+                self._take()
+
     def _take(self) -> None:
         if self._is_wanted and self._file is None:
             with suppress(OSError):  # another thread was quicker; it is taken after the next look

@@ -13,8 +13,10 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from queue import Empty, SimpleQueue
 
+from pulse_adapters.workers.descriptor_share import SPARE
 from pulse_adapters.workers.process_access import as_its_user
 from pulse_adapters.workers.threads import start_thread
 
@@ -241,8 +243,10 @@ class _ReaderThread:
 
 def _read(name: str, pid: int | str, most: int) -> bytes:
     try:
-        with as_its_user(pid) if name == "environ" else nullcontext():
-            file = os.open(f"/proc/{pid}/{name}", os.O_RDONLY)
+        with (
+            as_its_user(pid) if name == "environ" else nullcontext()
+        ):  # who can't be read would look as if it showed none
+            file = SPARE.read(partial(os.open, f"/proc/{pid}/{name}", os.O_RDONLY))
     except OSError:
         return b""
     try:
@@ -251,6 +255,7 @@ def _read(name: str, pid: int | str, most: int) -> bytes:
         return b""  # the process ended between open and read
     finally:
         os.close(file)
+        SPARE.regain()
 
 
 def _chunks(file: int, most: int) -> Iterator[bytes]:

@@ -2,11 +2,13 @@
 
 import asyncio
 import os
+import resource
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from subprocess import Popen
 
@@ -14,7 +16,8 @@ import pytest
 
 from pulse_adapters.host.marked_processes import MarkedProcesses, find_bearers
 from pulse_adapters.host.process_search import find_matching
-from pulse_adapters.workers import proc
+from pulse_adapters.workers import proc, process_memory
+from pulse_adapters.workers.descriptor_share import SpareDescriptor
 from pulse_adapters.workers.environment import EFFECT_MARK
 from pulse_adapters.workers.process_memory import (
     MEMORY,
@@ -49,6 +52,30 @@ def test_a_process_that_works_on_its_memory_would_hold_who_reads_it(hog: int) ->
     while slowest < SLOW and time.monotonic() < until:
         slowest = max(slowest, seconds_of(Path(f"/proc/{hog}/environ").read_bytes))
     assert slowest >= SLOW
+
+
+async def test_without_descriptors_nobody_is_taken_for_one_that_shows_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spare = SpareDescriptor()
+    for module in (proc, process_memory):
+        monkeypatch.setattr(module, "SPARE", spare)
+    usual = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with child_of_test(Popen(["sleep", "987.5"], env={"WORD": "here"})) as one, ExitStack() as filled:
+        filled.callback(one.kill)
+        assert proc.environment(one.pid) == b"\0WORD=here\0\0"
+        spare.hold()
+        numbers = [os.open(os.devnull, os.O_RDONLY) for _ in range(32)]
+        for number in numbers:
+            filled.callback(os.close, number)
+        filled.callback(resource.setrlimit, resource.RLIMIT_NOFILE, usual)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(numbers) + 1, usual[1]))
+        for _ in range(2):
+            with pytest.raises(OSError, match="Too many open files"):  # the spare one is held again
+                os.open(os.devnull, os.O_RDONLY)
+            assert proc.environment(one.pid) == b"\0WORD=here\0\0"
+            found = await find_matching({"it": SearchPattern(r"^sleep 987\.5$")})
+            assert [it.pid for it in found["it"]] == [one.pid]
 
 
 SHOWN = """
