@@ -248,6 +248,8 @@ def _pulse_words(status: Mapping[str, Any]) -> Iterator[str]:
         yield failed["why"]
     elif status["daemon"].get("died"):
         yield "it was killed, or the machine went down"
+    elif status["daemon"]["state"] == "not-answering":
+        yield f"process {status['daemon']['pid']} does not answer; see: upulse daemon logs"
     if paused := status["paused"]:
         yield f"paused by {paused['by']}{paused['why'] and ': '}{paused['why']}"
     if safe := status.get("safe_mode"):

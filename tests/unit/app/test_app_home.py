@@ -29,6 +29,7 @@ from pulse_core.app.status import (
     unwritten_words,
     why_unheard,
 )
+from pulse_core.app.subject_report import subject_report
 from pulse_core.app.why import why
 from pulse_core.model.errors import (
     HomeBusy,
@@ -192,6 +193,9 @@ def test_whoever_holds_the_home_and_is_silent_does_not_answer(scene: Scene) -> N
     daemon = home_status(scene.home)["daemon"]
     assert (daemon["state"], daemon["pid"], daemon["version"]) == ("not-answering", 7, "0.1.0")
     assert "process 7" in (why_unheard(scene.home) or "")
+    with scene.home.events() as log:
+        told = subject_report(scene.home, log, "pulse")
+    assert "process 7 does not answer" in (told or {})["why"]
     scene.daemon.holder = LockHolder(0, "", 0, "")
     assert "whoever holds the home" in (why_unheard(scene.home) or "")
 
