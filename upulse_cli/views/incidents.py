@@ -121,7 +121,9 @@ def _seen(told: Mapping[str, Any]) -> str:
         return f"{words}, one of {count(times, 'line')}"
     if len(causes) > 1:
         known = sum(not cause["unexplained"] for cause in causes)
-        of = f", of {count(known, 'cause')}" if known > 1 else ""
+        # What stands and is seen otherwise, as an endpoint that answers something else, is not wrong once more.
+        is_counted = sum(cause["times"] for cause in causes) == times
+        of = f", of {count(known, 'cause')}" if known > 1 and is_counted else ""
         unknown = sum(cause["times"] for cause in causes if cause["unexplained"])
         of += f", {unknown} of them of unknown cause" if unknown else ""
         return f"{times} times{of}, the last: {words}"

@@ -1309,6 +1309,12 @@ def test_what_is_raised_again_while_it_stands_is_told_as_it_is_now_and_counts_as
     down, late = [ConditionRaised(evidence=said) for said in asked]
     (one,) = told_of((0, down, "llm:x"), (1, FREE, "llm:x"), (2, late, "llm:x"))
     assert next(lines(one)) == f"condition llm:x: {asked[1]}, the last of 2 times, ongoing"
+    refused = ConditionRaised(evidence="it answered 401; 3 questions in a row failed", state="refuses")
+    broken = down.model_copy(update={"evidence": "it answered 500; 3 questions in a row failed"})
+    said = ((0, down), (1, refused), (2, broken), (3, FREE), (4, down))
+    (one,) = told_of(*((at, payload, "llm:x") for at, payload in said))
+    assert next(lines(one)) == f"condition llm:x: 2 times, the last: {asked[0]}, ongoing", "not of 3 causes"
+    assert len([*lines(one)]) == 4
 
 
 def test_an_effect_is_part_of_the_incident_that_caused_it() -> None:
