@@ -6,7 +6,7 @@ What a process may keep locked, its command line and environment, is read by `pr
 import os
 import signal
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 from pulse_adapters.workers.boot_clock import NANOSECONDS, OFFSET_NS, boot_ns
@@ -296,10 +296,12 @@ def open_pidfd(found: ProcessId) -> int | None:
         handle = os.pidfd_open(found.pid)
     except ProcessLookupError:
         return None
-    if is_alive(found):
-        return handle
-    os.close(handle)
-    return None
+    with ExitStack() as opened:
+        opened.callback(os.close, handle)
+        if not is_alive(found):  # raises where nobody can look
+            return None
+        opened.pop_all()
+    return handle
 
 
 def send(found: ProcessId, number: signal.Signals) -> bool:

@@ -54,28 +54,46 @@ def test_a_process_that_works_on_its_memory_would_hold_who_reads_it(hog: int) ->
     assert slowest >= SLOW
 
 
+def take_descriptors(given_back: ExitStack) -> list[int]:
+    """Have this process open nothing more, until the stack is left; some that it has open for that."""
+    usual = resource.getrlimit(resource.RLIMIT_NOFILE)
+    numbers = [os.open(os.devnull, os.O_RDONLY) for _ in range(32)]
+    for number in numbers:
+        given_back.callback(os.close, number)
+    given_back.callback(resource.setrlimit, resource.RLIMIT_NOFILE, usual)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(numbers) + 1, usual[1]))
+    return numbers
+
+
 async def test_without_descriptors_nobody_is_taken_for_one_that_shows_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     spare = SpareDescriptor()
     for module in (proc, process_memory):
         monkeypatch.setattr(module, "SPARE", spare)
-    usual = resource.getrlimit(resource.RLIMIT_NOFILE)
     with child_of_test(Popen(["sleep", "987.5"], env={"WORD": "here"})) as one, ExitStack() as filled:
         filled.callback(one.kill)
         assert proc.environment(one.pid) == b"\0WORD=here\0\0"
         spare.hold()
-        numbers = [os.open(os.devnull, os.O_RDONLY) for _ in range(32)]
-        for number in numbers:
-            filled.callback(os.close, number)
-        filled.callback(resource.setrlimit, resource.RLIMIT_NOFILE, usual)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(numbers) + 1, usual[1]))
+        take_descriptors(filled)
         for _ in range(2):
             with pytest.raises(OSError, match="Too many open files"):  # the spare one is held again
                 os.open(os.devnull, os.O_RDONLY)
             assert proc.environment(one.pid) == b"\0WORD=here\0\0"
             found = await find_matching({"it": SearchPattern(r"^sleep 987\.5$")})
             assert [it.pid for it in found["it"]] == [one.pid]
+
+
+def test_a_pidfd_of_one_at_whom_nobody_can_look_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proc, "SPARE", SpareDescriptor())
+    own = ProcessId(os.getpid(), proc.start_time_of(os.getpid()) or 0)
+    with ExitStack() as filled:
+        last = take_descriptors(filled).pop()
+        os.close(last)
+        for _ in range(2):
+            with pytest.raises(OSError, match="Too many open files"):
+                proc.open_pidfd(own)
+        assert os.open(os.devnull, os.O_RDONLY) == last  # which is closed at the end
 
 
 SHOWN = """
