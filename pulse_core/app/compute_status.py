@@ -185,7 +185,13 @@ def process_status(
     started = history.starting if condition.state is ProcessState.STARTING else None
     since = history.up or started or history.down or history.starting
     if (doubt := unlooked(snapshot, looked)) and since:
-        state, why = ProcessState.UNKNOWN, f"{doubt}; last known: {condition.state.value}, {condition.why}"
+        digest = snapshot.state.control.digest
+        # Its budget and what it waits for may be others than when it was known.
+        by = ", by the settings of now" if digest and digest != snapshot.settings.digest else ""
+        state, why = (
+            ProcessState.UNKNOWN,
+            f"{doubt}; last known{by}: {condition.state.value}, {condition.why}",
+        )
         since = looked  # it came up, or down, before that
     else:
         state, why = condition.state, condition.words()

@@ -18,6 +18,7 @@ from pulse_core.model.home_status import DaemonStatus, GuardedProcessStatus
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.vitals import Sample, Window
+from pulse_core.projections.control import Control
 from pulse_core.projections.effects import Effects
 from pulse_core.projections.processes import Processes, ProcessHistory
 from pulse_core.projections.state import Snapshot, State
@@ -248,6 +249,22 @@ def test_of_what_nobody_looks_at_only_what_was_known_is_said(history: ProcessHis
     assert stopped["why"].startswith("no daemon tells of it; last known: ")
     assert stuck["why"].startswith("not looked at for 40 s; last known: ")
     assert standing(history, looked=NOW.plus(-20 * SECOND))["state"] != "unknown"
+
+
+@pytest.mark.parametrize(("most", "known"), [(2, ": "), (9, ", by the settings of now: ")])
+def test_a_state_that_nobody_looks_at_is_said_to_be_by_other_settings_than_it_was_known_by(
+    most: int, known: str
+) -> None:
+    def allowing(restarts: int) -> Settings:
+        patience = {"max": restarts, "backoff": "1m", "within": "1h"}
+        return Settings.model_validate({"process": [{"name": "p", "start": ["p"], "restart": patience}]})
+
+    attempts = tuple(NOW.plus(-number * SECOND) for number in (6, 5, 4))
+    processes = Processes({"p": DEAD._replace(attempts=attempts)})
+    facts = State(processes=processes, control=Control(digest=allowing(2).digest))
+    silent = compute_status(allowing(most), facts, NOW, Beat(), silent_daemon(None), {}, None)
+    (told,) = silent["processes"]
+    assert told["why"].startswith(f"no daemon tells of it; last known{known}backing-off, dead after 3 tries")
 
 
 def test_an_output_that_is_not_kept_is_said() -> None:
