@@ -210,6 +210,8 @@ class ProcessAlive:
         resumed = self._resumed()
         if look.is_whole:
             self.health.forget_others(frozenset(one.name for one in look.processes if one.probe))
+            guarded = {one.name for one in look.processes}
+            self._holders = {name: words for name, words in self._holders.items() if name in guarded}
         for process in processes:
             name, history = process.name, histories[process.name]
             proven = recorded_process(history) in look.proofs

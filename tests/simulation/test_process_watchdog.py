@@ -101,6 +101,36 @@ def test_what_goes_on_of_a_process_that_is_taken_out_of_the_settings_is_told() -
     simulate(story, ONE)
 
 
+def test_who_held_the_port_of_one_that_was_taken_out_of_the_settings_is_not_told_when_it_is_back() -> None:
+    async def story(world: World) -> None:
+        guarded, held = world.settings, "port 80 is held by process 7"
+        look = world.host.look
+
+        async def beside_another(
+            processes: Sequence[ProcessSettings], known: Mapping[str, ProcessId]
+        ) -> Mapping[str, ProcessObservation]:
+            seen = await look(processes, known)
+            return {name: one if one.found else one._replace(holder=held) for name, one in seen.items()}
+
+        world.host.look = beside_another  # type: ignore[method-assign]
+        await world.start()
+        world.settings = Settings.model_validate(RARE)
+        await world.ask(Paused())
+        world.host.kill("gateway")
+        await asyncio.sleep(5)
+        assert "port 80 was held by process 7" in world.events("process-died")[-1].data
+        await world.ask(ReloadRequested())
+        await asyncio.sleep(60)
+        world.host.look = look  # type: ignore[method-assign]
+        world.settings, deaths = guarded, len(world.events("process-died"))
+        await world.ask(ReloadRequested())
+        await asyncio.sleep(5)
+        (again,) = world.events("process-died")[deaths:]
+        assert json.loads(again.data)["evidence"] == "not running"
+
+    simulate(story, {**ONE, **RARE})
+
+
 def test_what_was_wrong_with_a_process_is_over_once_it_is_guarded_no_more() -> None:
     async def story(world: World) -> None:
         world.host.dying.add("gateway")
