@@ -5,7 +5,7 @@ Were git to add the folder, it would visit the repositories that lie in it, and 
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 
@@ -30,16 +30,16 @@ _SPECIAL = {
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def stage_files(git: Git, at: Path, index: Path | None = None) -> str:
+def stage_files(git: Git, at: Path, index: Path | None = None, also: Collection[str] = ()) -> str:
     """Have an index, the folder's own if no other is named, hold its files but for ignored ones; returns the tree.
 
-    Raises AnotherRepository, ReservedName, SpecialFile.
+    also: names of ignored ones that it is to hold all the same. Raises AnotherRepository, ReservedName, SpecialFile.
     """
     refuse_pipes(at)
     env = {"GIT_INDEX_FILE": str(index)} if index else {}
     others = ("--others", "--exclude-standard", f"--exclude={UNFINISHED}")
     listed = git("ls-files", "-z", "-t", "--stage", "--modified", *others, at=at, env=env)
-    folders, changed = set[PurePosixPath](), dict[str, str]()
+    folders, changed = set[PurePosixPath](), dict.fromkeys(also, "")
     for line in filter(None, listed.split("\0")):
         tag, entry = line[0], line[2:]
         head, _, name = ("", "", entry) if tag == "?" else entry.partition("\t")

@@ -3,6 +3,7 @@
 Killed after any step, the same call does what is left, and nothing twice.
 """
 
+import os
 import re
 import shutil
 from contextlib import suppress
@@ -74,6 +75,11 @@ def _follow(git: Git, target: str, before: str, notes: list[str]) -> str:
         return ""
     lying, stray = stage_files(git, git.engine), ""
     if lying != git.tree(target):
+        listed = {*git("ls-files", "-z").split("\0")}
+        new = git.differing(lying, target) - listed
+        # What is ignored git would write over.
+        if ignored := [name for name in new if os.path.lexists(git.engine / name)]:
+            lying = stage_files(git, git.engine, also=ignored)
         bases = (git.commit(FOLLOWED) or before, before, target)
         # Files that are partly the old and partly the new commit's are those of a call that was killed, not somebody's.
         if set.intersection(*(git.differing(base, lying) for base in bases)):

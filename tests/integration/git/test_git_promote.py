@@ -329,6 +329,20 @@ def test_what_lies_about_in_the_engine_is_kept_on_a_branch(tmp_path: Path) -> No
     assert repository.point_main(commit, before) == (commit, "", (), "")
 
 
+def test_an_ignored_file_in_the_engine_that_main_comes_to_hold_is_kept_on_a_branch(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    engine, staging = repository.home / "engine", repository.home / "staging"
+    promoted(repository, ".gitignore", "notes.md\n")
+    write(engine / "notes.md", "of somebody\n")
+    write(staging / ".gitignore", "")
+    edited(repository, "notes.md", "of main\n")
+    before, commit = repository.head(), repository.candidate("notes", ADA)
+    moved = repository.point_main(commit, before)
+    assert (moved.notes, git(engine, "show", f"{moved.stray}:notes.md")) == ((), "of somebody")
+    assert (engine / "notes.md").read_text() == "of main\n"
+    assert is_clean(engine)
+
+
 def test_the_files_of_a_home_that_was_copied_follow_main(tmp_path: Path) -> None:
     promoted(made(tmp_path))
     shutil.copytree(tmp_path / "home", tmp_path / "copy", symlinks=True)  # as a restore does: other inodes
