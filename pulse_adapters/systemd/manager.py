@@ -212,7 +212,11 @@ def journal_lines(unit: Unit, count: int, follow: bool) -> Iterator[str]:
     command += [f"_UID={uid}" for uid in sorted({0, unit.home.stat().st_uid})]
     try:
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace") as reader:
-            yield from map(journal_line, reader.stdout or ())
+            try:
+                yield from map(journal_line, reader.stdout or ())
+            except BaseException:  # nobody reads on: by itself it would end with the next line, if one comes
+                reader.kill()
+                raise
     except FileNotFoundError as error:
         raise PulseError("there is no journalctl on this machine") from error
     if reader.returncode:

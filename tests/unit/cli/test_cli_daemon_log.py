@@ -5,12 +5,13 @@ import json
 import logging
 import os
 import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
 from pulse_adapters.ipc.daemon_process import LONGEST_LINE, log_lines
-from pulse_adapters.systemd.manager import journal_line
+from pulse_adapters.systemd.manager import Unit, journal_line, journal_lines
 from pulse_adapters.systemd.notify import is_journal
 from pulse_core.model.event import Event
 from upulse_cli.views.narrator import AT_A_TIME, JournalLines, JsonLines, Narrator, log_line
@@ -212,3 +213,17 @@ def test_the_journal_is_told_from_another_file_that_a_child_was_given(tmp_path: 
 def test_an_entry_of_the_journal_becomes_words(message: object, words: str) -> None:
     entry = {"__REALTIME_TIMESTAMP": "1580458500000000", "PRIORITY": "4", "MESSAGE": message}
     assert log_line(journal_line(json.dumps(entry))).endswith(f" {words}")
+
+
+def test_a_journal_that_nobody_reads_on_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = {"__REALTIME_TIMESTAMP": "1580458500000000", "PRIORITY": "6", "MESSAGE": "one"}
+    program = tmp_path / "journalctl"
+    program.write_text(f"#!/bin/sh\necho '{json.dumps(entry)}'\nexec sleep 1000\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    lines = journal_lines(Unit(tmp_path / "it.service", False, tmp_path), 1, True)
+    assert isinstance(lines, Generator)
+    assert log_line(next(lines)).endswith("one")
+    lines.close()
