@@ -40,7 +40,7 @@ from pulse_core.projections.incident import (
     said,
 )
 
-VERSION = 46
+VERSION = 47
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -358,6 +358,8 @@ class IncidentFold:
         story = self._current("process", row.subject)
         verb, data = REQUESTS[row.kind], decoded(row)
         why = data.get("why")
+        if verb == "start" and self._is_to_be_up(row):
+            return  # it does nothing
         self._want(row)
         if verb == "stop":
             self._forget_restarts(row.subject)  # whatever is started after it is started anew
@@ -383,6 +385,12 @@ class IncidentFold:
             story.end_hold(row.at)  # the row that says so follows the stop, and is no part of this
             story.end(row.moment, f"{row.actor} wanted it down")
             self._try(row.subject, row, story.evidence)
+
+    def _is_to_be_up(self, row: Event) -> bool:
+        """Whether its process was up, and nobody wanted it down."""
+        story, wanted = self._current("process", row.subject), self.state.wanted.get(row.subject)
+        is_down = row.subject in self.state.trials or bool(story and not story.over)
+        return not is_down and not (wanted and wanted.since(row.moment) > 0)
 
     def _want(self, row: Event) -> None:
         """Whoever wants it down until then wants it up from then on."""

@@ -579,6 +579,19 @@ def test_of_what_was_requested_of_other_processes_a_check_that_fails_on_tells_th
     assert one["requests"] == ["ada requested a restart of web"]
 
 
+def test_a_start_of_what_is_up_does_nothing_and_is_part_of_no_incident() -> None:
+    start, failing = ProcessStartRequested(), ConditionRaised(evidence="it answers 500", state="failing")
+    up = ((0, DIED, "web"), (1, UP, "web"))
+    (one,) = told_of(*up, (2, start, "web", PERSON), (3, DIED, "web"))
+    assert one["requests"] == []
+    _, check = told_of(*up, (2, failing, "check:page"), (3, start, "web", PERSON))
+    assert check["requests"] == []
+    (one,) = told_of(*up[:1], (1, start, "web", PERSON), (2, UP, "web"))
+    assert one["requests"] == ["ada requested a start"]
+    (one,) = told_of(*up, (2, STOP, "web", PERSON), (3, start, "web", PERSON), (4, DIED, "web"))
+    assert one["requests"] == ["ada requested a stop", "ada requested a start"], "it was to be stopped"
+
+
 def test_what_was_seen_wrong_after_a_restart_is_not_said_to_have_been_mended_by_it() -> None:
     restart = RESTART.model_copy(update={"params": {"process": "web", "for_condition": "usage:web:memory"}})
     high = ConditionRaised(evidence="web takes 300 MiB", state="high")
@@ -609,7 +622,7 @@ def test_looks_that_counted_for_nothing_since_it_was_restarted_say_nothing_of_ho
     assert (one["lasted_ms"], one["wrong_ms"], one["unsure_ms"]) == (60_000, least_ms, 60_000 - least_ms)
     (one,) = told_of(
         (0, failing, "check:page"), (1, restart, restart.key), (2 * SECOND, ACKED, "#2"),
-        (9 * SECOND, ProcessStartRequested(), "other", PERSON), (60 * SECOND, over, "check:page"),
+        (9 * SECOND, AGAIN, "other", PERSON), (60 * SECOND, over, "check:page"),
     )  # fmt: skip
     assert (one["wrong_ms"], one["helped"]) == (least_ms, False)
 
