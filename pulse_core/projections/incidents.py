@@ -368,8 +368,9 @@ class IncidentFold:
         for answered in self._newest():
             name = answered.subject
             its = restart in answered.measures or name.startswith(f"usage:{row.subject}:")
-            if answered.about == "condition" and not answered.over and (its or name.startswith(CHECK)):
-                # What a check looks at may stand on any process, whichever one Pulse restarts for it.
+            # What a check looks at may stand on any process: what Pulse did for it may not be what mended it then.
+            perhaps = name.startswith(CHECK) and (answered.worked or answered.guess)
+            if answered.about == "condition" and not answered.over and (its or perhaps):
                 take = answered.request if its else answered.request_perhaps
                 take(f"{row.actor} requested a {verb} of {row.subject}{because}")
                 answered.worked = None

@@ -550,7 +550,9 @@ def test_what_was_seen_and_is_redacted_is_said_to_be() -> None:
     assert next(lines(one)) == "daemon safe mode: (redacted), ongoing"
 
 
-def test_what_a_person_requested_while_a_check_failed_is_part_of_it_whatever_process_that_was_about() -> None:
+def test_what_a_person_requested_of_another_process_is_part_of_a_check_where_pulse_may_not_have_mended_it() -> (
+    None
+):
     restart = RESTART.model_copy(update={"params": {"process": "web", "for_condition": "check:page"}})
     failing = ConditionRaised(evidence="it answers 500", state="failing")
     rows = ((0, failing, "check:page"), (1, restart, restart.key), (2, ACKED, "#2"))
@@ -558,12 +560,13 @@ def test_what_a_person_requested_while_a_check_failed_is_part_of_it_whatever_pro
     (one,) = told_of(*rows, over)
     assert [*lines(one)][-1] == "recovered"
     stop = STOP.model_copy(update={"why": "disks"})
+    unknown = "recovered after a request; whether that helped is not known"
+    (one,) = told_of(*rows, (4, AGAIN, "other", PERSON), over)
+    assert [*lines(one)][-2:] == ["ada requested a restart of other", unknown]
     (one,) = told_of(*rows, (3, stop, "web", PERSON), (4, AGAIN, "other", PERSON), over)
-    assert [*lines(one)][-2:] == [
-        "ada requested a restart of other",
-        "recovered after a request; whether that helped is not known",
-    ]
-    assert one["requests"][0] == "ada requested a stop of web: disks"
+    assert [*lines(one)][-2:] == ["ada requested a stop of web: disks", unknown]
+    (one,) = told_of(rows[0], (4, AGAIN, "other", PERSON), over)
+    assert len([*lines(one)]) == 1, "Pulse claims nothing"
     for name, told in (("disk:/x", 0), ("usage:web:memory", 0), ("usage:other:memory", 1)):
         (one,) = told_of((0, FULL, name), (1, AGAIN, "other", PERSON), (2, FREE, name))
         assert len(one["requests"]) == told
@@ -573,10 +576,12 @@ def test_what_a_person_requested_while_a_check_failed_is_part_of_it_whatever_pro
 
 def test_of_what_was_requested_of_other_processes_a_check_that_fails_on_tells_the_newest_alone() -> None:
     failing = ConditionRaised(evidence="it answers 500", state="failing")
+    restart = RESTART.model_copy(update={"params": {"process": "web", "for_condition": "check:page"}})
     (one,) = told_of(
-        (0, failing, "check:page"), (1, AGAIN, "other", PERSON), (2, STOP, "web", PERSON), (3, AGAIN, "web", PERSON)
+        (0, failing, "check:page"), (1, restart, restart.key), (2, ACKED, "#2"),
+        (3, AGAIN, "other", PERSON), (4, STOP, "db", PERSON), (5, AGAIN, "db", PERSON),
     )  # fmt: skip
-    assert one["requests"] == ["ada requested a restart of web"]
+    assert one["requests"] == ["ada requested a restart of db"]
 
 
 def test_a_start_of_what_is_up_does_nothing_and_is_part_of_no_incident() -> None:
