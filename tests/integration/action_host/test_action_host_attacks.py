@@ -26,6 +26,7 @@ from tests.integration.action_host.action_host_scene import (
     written,
 )
 from tests.long_form import sampled
+from tests.processes import child_of_test
 
 FINE = watcher("return Reading({'well': True})", "fine")
 STAYS = {
@@ -442,7 +443,7 @@ async def test_who_has_got_the_number_of_a_host_that_is_gone_is_left_alone(tmp_p
         child = scene.child
         child.kill()
         await until(lambda: child.has_ended and not is_listed(child.pid))
-        with subprocess.Popen(["sleep", "60"], start_new_session=True) as stranger:
+        with child_of_test(subprocess.Popen(["sleep", "60"], start_new_session=True)) as stranger:
             try:
                 child.pid = stranger.pid
                 await child.shut_down(0.0)

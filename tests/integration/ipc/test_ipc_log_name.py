@@ -12,6 +12,7 @@ import pytest
 
 from pulse_adapters.ipc.log_name import hold_name, holder_begun_at, is_held
 from pulse_core.model.errors import PulseError
+from tests.processes import child_of_test
 
 NOBODY = 65_534
 
@@ -47,13 +48,12 @@ def test_a_daemon_that_was_begun_for_this_place_is_found_by_its_log_alone() -> N
         " held = asyncio.run(hold_name('/home', sys.argv[1], 0)); print(flush=True); sys.stdin.read()"
     )
     argv = [sys.executable, "-c", code, log, "--home", str(home)]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as daemon:
+    with child_of_test(subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)) as daemon:
         assert daemon.stdout
         daemon.stdout.readline()
         assert holder_begun_at(home, log) == daemon.pid
         assert holder_begun_at(Path("/copy"), log) is None
         assert holder_begun_at(home, str(uuid.uuid4())) is None
-        daemon.communicate()
     assert holder_begun_at(home, log) is None
 
 
