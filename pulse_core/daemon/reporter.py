@@ -137,9 +137,18 @@ class Reporter:
         error = draft.payload
         if not isinstance(error, ErrorReported):
             return
-        if not (known := self._reported.get((draft.subject, error.commit, error.message))):
+        # Not by its message: that is longer, or has what no log can hold, before it is a payload.
+        told = (draft.subject, error.commit, error.message)
+        known = next((one for one in self._reported.values() if _told(one.draft) == told), None)
+        if known is None:
             return
         if error is known.draft.payload:
             known.is_lost = True
         elif draft.moment:
             self._count(known, error.repeats + 1, (known.repeats and known.last) or draft.moment)
+
+
+def _told(draft: Draft) -> tuple[str, str, str]:
+    """Whose failure it is, of which commit, and what is recorded of it in words."""
+    assert isinstance(draft.payload, ErrorReported)
+    return draft.subject, draft.payload.commit, draft.payload.message

@@ -108,14 +108,19 @@ def test_an_error_that_is_not_recorded_is_told_once_in_the_daemons_log(
     assert told[-1].startswith("watcher:x: what was just reported of it is not recorded: ")
 
 
-def test_errors_that_came_again_while_the_first_was_not_recorded_are_told_from_the_first_on() -> None:
+@pytest.mark.parametrize(
+    "message", ["it failed", "x" * 3_000, "no text: \udcff"], ids=["short", "long", "odd"]
+)
+def test_errors_that_came_again_while_the_first_was_not_recorded_are_told_from_the_first_on(
+    message: str,
+) -> None:
     async def story(world: World) -> None:
         daemon = await world.start()
         await asyncio.sleep(300)
         fill_disk(world)
         began = world.clock.now().at
         for _ in range(4):
-            daemon.reporter("watcher:x", "it failed")
+            daemon.reporter("watcher:x", message)
             await asyncio.sleep(10)
         free_disk(world)
         await asyncio.sleep(600)
