@@ -61,7 +61,7 @@ def expand_path(text: str) -> Path:
 def _from_the_root(path: str) -> str:
     """The path with one slash at its beginning: two stay two for Python, though they are the same place, and name a host
     in the URI of a database."""
-    return re.sub("^//", "/", path)
+    return re.sub("^/+", "/", path)
 
 
 class Home(HomeLayout):

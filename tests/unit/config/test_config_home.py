@@ -33,6 +33,8 @@ def test_a_setting_from_the_home_of_the_user_on_becomes_absolute(monkeypatch: py
     assert expand_path("~/.cache/agent") == Path("/users/me/.cache/agent")
     assert expand_path("~//etc") == Path("/users/me/etc")
     assert expand_path("/var/log/*.log") == Path("/var/log/*.log")
+    for slashes in ("//", "///", "////"):
+        assert str(expand_path(f"{slashes}srv")) == "/srv"
     for nowhere in ("", "relative"):
         monkeypatch.setenv("HOME", nowhere)
         assert expand_path("~/x") == Path(pwd.getpwuid(os.getuid()).pw_dir, "x")
