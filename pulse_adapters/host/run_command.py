@@ -14,8 +14,8 @@ from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.allowed_programs import allowed_program, allowed_programs
 from pulse_adapters.workers.conversation import ask
 from pulse_adapters.workers.environment import EFFECT_MARK, python_environment
-from pulse_adapters.workers.file_systems import PATIENCE_S, has_others
-from pulse_adapters.workers.file_threads import ask_after_child
+from pulse_adapters.workers.file_systems import PATIENCE_S
+from pulse_adapters.workers.file_threads import RecentMounts, ask_after_child
 from pulse_adapters.workers.framing import WorkerFault
 from pulse_adapters.workers.host_groups import TOOLS, MakeGroup, no_host_group
 from pulse_adapters.workers.threads import start_thread
@@ -88,6 +88,7 @@ class RunCommand(Executor):
         self._pinned: tuple[tuple[str, ...], Real] = ((), {})
         self._asked = _Asked((), Future(), 0.0)
         self._asked.answer.set_result({})
+        self._has_others = RecentMounts()
 
     def policy(self, params: CommandParams) -> Policy:
         """At most once, unless the request says that it may be repeated."""
@@ -113,17 +114,24 @@ class RunCommand(Executor):
 
     def _resolved(self, allow: tuple[str, ...]) -> Real:
         """What `allowed_programs` says. Raises PulseError while a file system does not: the loop can't wait for that."""
-        if not has_others():
+        if not self._has_others():
             return allowed_programs(allow)
-        now = time.monotonic()
-        if self._asked.allow != allow or (self._asked.answer.done() and now - self._asked.since > AGAIN_S):
-            self._asked = _Asked(allow, Future(), now)
-            start_thread(partial(_resolve, self._asked), "allowed programs")
+        now, words = (
+            time.monotonic(),
+            f"what is in `allow` under [executors.run-command] ({', '.join(allow)})",
+        )
         try:
+            if self._asked.allow != allow or (
+                self._asked.answer.done() and now - self._asked.since > AGAIN_S
+            ):
+                asked = _Asked(allow, Future(), now)
+                start_thread(partial(_resolve, asked), "allowed programs")
+                self._asked = asked  # only now: what no thread answers would never be asked again
             return self._asked.answer.result(max(0.0, self._asked.since + SOON_S - now))
         except TimeoutError as error:
-            words = f"what is in `allow` under [executors.run-command] ({', '.join(allow)})"
             raise PulseError(f"the file system of {words} does not answer") from error
+        except OSError as error:  # there is no thread, process or descriptor to ask with
+            raise PulseError(f"{words} can't be looked up: {error.strerror}") from error
 
     async def execute(self, effect: Effect, params: CommandParams, event: Event) -> Result:
         """Run it to its end; any exit code but 0 is a failure."""

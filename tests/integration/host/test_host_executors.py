@@ -530,6 +530,29 @@ async def test_what_is_allowed_on_a_file_system_that_does_not_answer_is_not_wait
         assert result.data["output"] == "words\n"
 
 
+def test_what_is_allowed_is_asked_again_where_nothing_could_be_asked_with(
+    runner: Callable[..., RunCommand], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place := tmp_path / "dead").mkdir()
+    with dead(place) as fail:
+        fail()
+        executor = runner("/bin/echo")
+        with no_descriptors(os.getpid()):
+            executor.check(command("/bin/echo"))
+        executor = runner("/bin/echo")
+        with monkeypatch.context() as short:
+            short.setattr(threading.Thread, "start", no_thread)
+            with pytest.raises(
+                PulseError, match=r"what is in `allow` .* can't be looked up: no more threads"
+            ):
+                executor.check(command("/bin/echo"))
+        executor.check(command("/bin/echo"))
+
+
+def no_thread(_: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
 async def test_an_allowed_program_runs_without_a_shell(runner: Callable[..., RunCommand]) -> None:
     effect, event = wished("run-command")
     params = command("echo", "$HOME; true", "`id`")
