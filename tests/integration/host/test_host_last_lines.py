@@ -13,6 +13,7 @@ from pulse_adapters.host.process_deaths import MOST_KEPT, ProcessDeaths
 from pulse_adapters.host.process_executors import RestartProcess
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.workers.proc import environment
 from pulse_core.actions import RestartParams
 from pulse_core.ports.host import ProcessId
 from pulse_core.settings.settings import Settings
@@ -45,6 +46,7 @@ async def test_of_an_environment_of_any_size_no_more_is_kept_than_can_be_looked_
 ) -> None:
     given = {f"NAME_{number}": "value" for number in range(MOST_KEPT // 10)}
     found = await spawner.start(["sleep", "1000"], output=tmp_path / "it.log", env=given, inherits=False)
+    await until(lambda: b"\0NAME_0=" in environment(found.pid))  # in the midst of its exec it shows none
     deaths = ProcessDeaths(spawner)
     deaths.hold([found], lambda _: None)
     kept = deaths.variables(found)
