@@ -212,6 +212,9 @@ class ProcessAlive:
             self.health.forget_others(frozenset(one.name for one in look.processes if one.probe))
             guarded = {one.name for one in look.processes}
             self._holders = {name: words for name, words in self._holders.items() if name in guarded}
+            self._restarted_for = {name: why for name, why in self._restarted_for.items() if name in guarded}
+            self._to_stop &= guarded
+        to_stop = self._to_stop.union(self.current_state().processes.stopping.values())
         for process in processes:
             name, history = process.name, histories[process.name]
             proven = recorded_process(history) in look.proofs
@@ -230,8 +233,7 @@ class ProcessAlive:
                 process, sights[name], history, streak, now, expires, proven, before, *more, killed
             )
             limit = self._restarted_for.get(name, "")
-            stopping = name in {*self._to_stop, *self.current_state().processes.stopping.values()}
-            conclusion = conclude(probe._replace(limit=limit, stopping=stopping))
+            conclusion = conclude(probe._replace(limit=limit, stopping=name in to_stop))
             drafts += conclusion.drafts
             streaks[name] = conclusion.streak
         self._streaks = {**self._others_of(look, self._streaks or {}), **streaks}

@@ -131,6 +131,25 @@ def test_who_held_the_port_of_one_that_was_taken_out_of_the_settings_is_not_told
     simulate(story, {**ONE, **RARE})
 
 
+def test_what_was_wished_of_a_process_is_not_remembered_once_it_is_guarded_no_more() -> None:
+    async def story(world: World) -> None:
+        processes = (await world.start()).processes
+        await world.ask(Paused())
+        for name, action in (("gateway", "restart-process"), ("worker", "stop-process")):
+            await world.ask(
+                Effect(action=action, key=action, params={"process": name}, reason="by a rule"), action
+            )
+        assert processes._restarted_for.keys() == {"gateway"}
+        assert processes._to_stop == {"worker"}
+        world.settings = Settings.model_validate({})
+        await world.ask(ReloadRequested())
+        await asyncio.sleep(60)
+        assert not processes._restarted_for
+        assert not processes._to_stop
+
+    simulate(story, TWO)
+
+
 def test_what_was_wrong_with_a_process_is_over_once_it_is_guarded_no_more() -> None:
     async def story(world: World) -> None:
         world.host.dying.add("gateway")
