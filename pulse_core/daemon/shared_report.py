@@ -8,6 +8,8 @@ from pulse_core.model.json_types import Json
 PAUSE, REST = 0.05, 9.0
 """Seconds from one status to the next at least, and how many times as long as one took until the next: to compute one takes
 milliseconds of the loop, which survival needs, and with hundreds of processes and conditions tens of them."""
+LONGEST = 3.0
+"""Seconds of such a rest at most: where the machine stood still meanwhile, whoever asks would take the daemon for stuck."""
 
 
 class SharedReport:
@@ -29,5 +31,5 @@ class SharedReport:
                 self._last = compute()
                 self._number = seen + 1
             finally:
-                self._due = (now := loop.time()) + max(PAUSE, REST * (now - began))
+                self._due = (now := loop.time()) + min(max(PAUSE, REST * (now - began)), LONGEST)
         return self._last
