@@ -200,7 +200,8 @@ class ProcessSettings(Group):
     )
     env_file: AbsolutePath | None = Field(
         None,
-        description="file of such variables, as NAME=value, read at each start; `env` wins",
+        description="file of such variables, as NAME=value, in at most 64 KiB, 1,000 lines and 100 blanks in a row;"
+        " read at each start; `env` wins",
         examples=["/etc/gateway.env"],
     )
     depends_on: tuple[str, ...] = Field(
