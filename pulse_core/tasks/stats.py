@@ -75,8 +75,8 @@ class AgentCapabilityStats:
 
 NONE = AgentStats()
 
-FEW = 200
-"""Open tasks up to which the statistics are stored with each tick that emitted effects."""
+FEW, FEW_NAMES = 200, 1_000
+"""Open tasks, and names of agents and labels, up to which the statistics are stored with each tick that emitted effects."""
 MOST, MOST_LABELS = 1_000, 200
 """Agents, of which any name may be claimed under, and labels of each: those counted last, and who was given a task."""
 
@@ -154,6 +154,10 @@ def _counted(
     return dict(list(found.items())[-MOST_LABELS:])
 
 
-STATS = StateProjection(
-    "agent-capability-stats", 5, AgentCapabilityStats, KINDS, after, lambda state: len(state.open) <= FEW
-)
+def is_small(state: AgentCapabilityStats) -> bool:
+    """Whether little is to be stored: to encode the most that there may be takes half a second of the loop."""
+    names = sum(1 + len(one.labels) for one in state.agents.values())
+    return len(state.open) <= FEW and names <= FEW_NAMES
+
+
+STATS = StateProjection("agent-capability-stats", 5, AgentCapabilityStats, KINDS, after, is_small)

@@ -1,5 +1,7 @@
 """How agents have done: counted from the log alone."""
 
+from dataclasses import replace
+
 from pulse_core.tasks.stats import MOST, MOST_LABELS, STATS, AgentCapabilityStats, LabelStats, after
 from tests.unit.tasks.task_events import ONE, OTHER, TaskLog
 
@@ -87,6 +89,8 @@ def test_names_and_labels_without_end_are_forgotten_but_not_who_was_given_a_task
     known = stats(log)
     assert list(known)[:2] == ["ada", "nobody-11"]
     assert len(known.agents) == MOST
+    assert not STATS.is_small(known), "each tick that acts would encode it"
+    assert STATS.is_small(replace(known, agents={"ada": known["ada"]}))
 
     log = TaskLog()
     for number in range(MOST_LABELS // 20 + 1):
