@@ -8,8 +8,8 @@ from pulse_core.model.json_types import Json
 PAUSE, REST = 0.05, 9.0
 """Seconds from one status to the next at least, and how many times as long as one took until the next: to compute one takes
 milliseconds of the loop, which survival needs, and with hundreds of processes and conditions tens of them."""
-LONGEST = 3.0
-"""Seconds of such a rest at most: where the machine stood still meanwhile, whoever asks would take the daemon for stuck."""
+LONGEST = 0.8
+"""Seconds of such a rest at most: commands take a daemon for stuck that has not told its status within one or two."""
 
 
 class SharedReport:

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from pulse_adapters.ipc.daemon_client import STATUS_WAIT
 from pulse_adapters.memory.clock import virtual_loop
 from pulse_core.daemon.shared_report import LONGEST, PAUSE, SharedReport
 
@@ -71,3 +72,7 @@ async def test_a_status_that_fails_fails_for_who_asked_and_the_next_one_is_compu
     failed = await asyncio.gather(counter.shared.after_now(fails), return_exceptions=True)
     assert isinstance(failed[0], ValueError)
     assert await counter.ask() == 1
+
+
+def test_whoever_asks_is_told_before_it_takes_the_daemon_for_stuck() -> None:
+    assert LONGEST < STATUS_WAIT / 2
