@@ -193,8 +193,8 @@ class LifeGroups:
         except NoControlGroups:  # as `status` says
             pass
         except OSError as error:
-            if is_alive(life.found):
-                with suppress(RuntimeError):  # the loop has ended
+            with suppress(RuntimeError, OSError):  # the loop has ended, or nobody can look now
+                if is_alive(life.found):
                     tell(_UNGROUPED.format(life.found.pid, error.strerror))
         self._ahead.append(life)
         try:

@@ -20,8 +20,8 @@ from typing import Any
 
 import pytest
 
+from pulse_adapters.host import life_groups, marked_processes, process_table
 from pulse_adapters.host import lives as lives_module
-from pulse_adapters.host import marked_processes, process_table
 from pulse_adapters.host.life_groups import LifeGroups
 from pulse_adapters.host.lives import MOMENT_S, Lives
 from pulse_adapters.host.marked_processes import SETTLED, Bearer, HomeMarks, MarkedProcesses, bearer_of
@@ -1244,3 +1244,17 @@ async def test_it_is_said_whose_life_could_have_no_group(spawner: Spawner, tmp_p
         os.kill(found.pid, signal.SIGKILL)
         groups.close(wait=True)
         assert folder.remove()
+
+
+async def test_a_life_that_could_have_no_group_is_settled_though_nobody_can_look_at_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> bool:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    groups = LifeGroups(tmp_path)
+    monkeypatch.setattr(groups, "_enter", fails)
+    monkeypatch.setattr(life_groups, "is_alive", fails)
+    groups.begin(Life("effect", ProcessId(os.getpid(), 0)), name="it")
+    await until(lambda: not groups._pending, 10.0)
+    groups.close(wait=True)
