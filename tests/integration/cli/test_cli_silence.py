@@ -83,7 +83,7 @@ def test_a_silence_is_removed_by_its_id_or_enough_of_it(quiet: CliHome, cut: sli
         (("", "--for", "1h"), "1 to 500 printable characters"),
         (("a\nb", "--for", "1h"), "1 to 500 printable characters"),
         (("x" * 501, "--for", "1h"), "Invalid value for PATTERN: give 1 to 500 printable"),
-        ((DEMO), "Missing option '--for'"),
+        ((DEMO,), "Missing option '--for'"),
         (("--for", "1h"), "Missing argument 'PATTERN'"),
         (("--match", DEMO, "--for", "1h"), "No such option: --match"),
     ],
