@@ -138,7 +138,11 @@ class RunCommand(Executor):
         with suppress(PulseError):  # asked for, if nobody has since the settings were changed
             self._allowed(params.argv[0])
         if not self._asked.answer.done():
-            await asyncio.wait([asyncio.wrap_future(self._asked.answer)], timeout=PATIENCE_S)
+            answer = asyncio.wrap_future(self._asked.answer)
+            answer.add_done_callback(
+                asyncio.Future.exception
+            )  # looked at, or asyncio tells it with a traceback
+            await asyncio.wait([answer], timeout=PATIENCE_S)
         outcome = await self._spawner.run(
             params.argv,
             executable=self._allowed(params.argv[0]),

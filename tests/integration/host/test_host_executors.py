@@ -1,5 +1,7 @@
 """The executors against real processes."""
 
+import asyncio
+import gc
 import grp
 import os
 import pwd
@@ -10,6 +12,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from pulse_adapters.host import run_command
 from pulse_adapters.host.command_prober import LocalCommandProber
 from pulse_adapters.host.health_prober import LocalHealthProber
 from pulse_adapters.host.lives import Lives
@@ -547,6 +551,27 @@ def test_what_is_allowed_is_asked_again_where_nothing_could_be_asked_with(
             ):
                 executor.check(command("/bin/echo"))
         executor.check(command("/bin/echo"))
+
+
+async def test_that_nobody_could_say_what_is_allowed_is_told_once_and_without_a_traceback(
+    runner: Callable[..., RunCommand], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, told = threading.Event(), list[object]()
+
+    def fails(*_: object) -> None:
+        asked.wait(60)
+        raise TimeoutError("it does not answer")
+
+    monkeypatch.setattr(run_command, "ask_after_child", fails)
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+    executor, (effect, event) = runner("/bin/echo"), wished("run-command")
+    monkeypatch.setattr(executor, "_has_others", lambda: True)
+    asyncio.get_running_loop().call_later(0.5, asked.set)
+    with pytest.raises(PulseError, match="does not answer"):
+        await executor.execute(effect, command("/bin/echo"), event)
+    executor._asked = executor._asked._replace(answer=Future())  # as at the next question
+    gc.collect()
+    assert not told
 
 
 def no_thread(_: threading.Thread) -> None:
