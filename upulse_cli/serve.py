@@ -41,6 +41,7 @@ from pulse_adapters.systemd.notify import is_journal
 from pulse_adapters.workers.control_group import leave_life
 from pulse_adapters.workers.descriptor_share import SPARE
 from pulse_adapters.workers.orphan_reaper import leave_first_process
+from pulse_adapters.workers.priority import take_priority
 from pulse_adapters.workers.proc import refuse_foreign_numbers
 from pulse_adapters.workers.threads import Pool
 from pulse_core import __version__
@@ -72,6 +73,7 @@ def main() -> int:
     """Run the daemon of a home until a signal ends it; the exit code."""
     begin_anew()
     leave_first_process()
+    take_priority()
     options = arguments()
     try:
         home = Home.resolve(options.home)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pulse_adapters.workers.drop_privileges import become_unwaited
+from pulse_adapters.workers.priority import give_up_priority
 from pulse_adapters.workers.spawn import ProcessUser, reach_program
 from pulse_core.model.errors import PulseError
 from pulse_core.model.text import format_size
@@ -62,6 +63,7 @@ class ProgramRunner:
             group=user and user.gid, extra_groups=user and user.groups, start_new_session=True,
             preexec_fn=partial(become_unwaited, user.uid) if user else None,
         ) as self._running:  # fmt: skip
+            give_up_priority(self._running.pid)
             try:
                 if self._is_closed:
                     raise PulseError("it was called off")

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from pulse_adapters.workers.drop_privileges import become_unwaited
 from pulse_adapters.workers.plain_file import open_plain
+from pulse_adapters.workers.priority import give_up_priority
 from pulse_adapters.workers.spawn_in_group import spawn_in_group
 
 
@@ -81,18 +82,16 @@ def spawn(
     close_at_exec()
     descriptors = {**{number: nowhere() for number in range(3) if number not in descriptors}, **descriptors}
     if group is not None:
-        return spawn_in_group(program, argv, env, descriptors, group, cwd, _RESET)
-    if cwd is not None or user is not None or attributes is not None:
+        pid = spawn_in_group(program, argv, env, descriptors, group, cwd, _RESET)
+    elif cwd is not None or user is not None or attributes is not None:
         return _opened(program, argv, env, descriptors, cwd, user, attributes)
-    return os.posix_spawn(
-        program,
-        list(argv),
-        env,
-        file_actions=[(os.POSIX_SPAWN_DUP2, ours, number) for number, ours in descriptors.items()],
-        setsid=True,
-        setsigmask=blocked,
-        setsigdef=_RESET,
-    )
+    else:
+        actions = [(os.POSIX_SPAWN_DUP2, ours, number) for number, ours in descriptors.items()]
+        pid = os.posix_spawn(
+            program, list(argv), env, file_actions=actions, setsid=True, setsigmask=blocked, setsigdef=_RESET
+        )
+    give_up_priority(pid)
+    return pid
 
 
 def find_program(program: str, env: Mapping[str, str]) -> str:
@@ -271,6 +270,8 @@ def _opened(
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     # We wait by pidfd, and the process may outlive us: subprocess must neither wait nor complain.
     process.returncode = 0
+    if not becomes:  # else it has done so itself, and may have been given another one
+        give_up_priority(process.pid)
     return process.pid
 
 
