@@ -139,9 +139,8 @@ class AgentRuns:
         spent = 0.0
         if budget and round(yet, 6) > budget:
             return DAY
-        for one in sorted(
-            costs, key=lambda one: one.moment.at, reverse=True
-        ):  # as many of the newest as leave room
+        # As many of the newest as leave room.
+        for one in sorted(costs, key=lambda one: one.moment.at, reverse=True):
             spent += one.amount
             if budget and (spent >= budget or round(spent + yet, 6) > budget):
                 return DAY - now.since(one.moment)

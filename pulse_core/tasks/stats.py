@@ -123,10 +123,8 @@ def after(state: AgentCapabilityStats, events: Iterable[Event]) -> AgentCapabili
         elif work.claimed:
             if _is_failure(event, data):
                 failed, given_up = stats.failed + 1, stats.given_up + (event.kind == TaskGivenUp.kind)
-                labels, in_a_row = (
-                    _counted(stats.labels, work.labels, failed=1),
-                    stats.consecutive_failures + 1,
-                )
+                labels = _counted(stats.labels, work.labels, failed=1)
+                in_a_row = stats.consecutive_failures + 1
                 stats = replace(stats, failed=failed, given_up=given_up, failed_at=event.moment)
                 count(agent, replace(stats, consecutive_failures=in_a_row, labels=labels))
             open_[event.subject] = replace(work, claimed=None)
