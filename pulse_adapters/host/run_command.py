@@ -116,14 +116,11 @@ class RunCommand(Executor):
         """What `allowed_programs` says. Raises PulseError while a file system does not: the loop can't wait for that."""
         if not self._has_others():
             return allowed_programs(allow)
-        now, words = (
-            time.monotonic(),
-            f"what is in `allow` under [executors.run-command] ({', '.join(allow)})",
-        )
+        now = time.monotonic()
+        words = f"what is in `allow` under [executors.run-command] ({', '.join(allow)})"
+        is_old = self._asked.answer.done() and now - self._asked.since > AGAIN_S
         try:
-            if self._asked.allow != allow or (
-                self._asked.answer.done() and now - self._asked.since > AGAIN_S
-            ):
+            if self._asked.allow != allow or is_old:
                 asked = _Asked(allow, Future(), now)
                 start_thread(partial(_resolve, asked), "allowed programs")
                 self._asked = asked  # only now: what no thread answers would never be asked again

@@ -8,7 +8,6 @@ from typing import cast
 from pulse_adapters.ipc.client import Client, Say, silent
 from pulse_adapters.ipc.daemon_failure import read_failure
 from pulse_adapters.ipc.lock import holder
-from pulse_adapters.ipc.log_name import holder_begun_at
 from pulse_core.home import HomeLayout
 from pulse_core.model.home_status import FailedDaemon, HomeStatus, LockHolder
 from pulse_core.model.json_types import Json
@@ -67,6 +66,8 @@ class SocketDaemonClient:
         return holder(self._layout.lock)
 
     def lost_holder(self, log: str) -> LockHolder | None:
+        from pulse_adapters.ipc.log_name import holder_begun_at  # most commands find the daemon, or its lock
+
         pid = holder_begun_at(self._layout.path, log)
         return LockHolder(pid, "", 0, "") if pid else None
 

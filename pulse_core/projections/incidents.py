@@ -374,11 +374,10 @@ class IncidentFold:
                 take = answered.request if its else answered.request_perhaps
                 take(f"{row.actor} requested a {verb} of {row.subject}{because}")
                 answered.worked = None
-        if story is None or story.over:
-            self.state.asked[row.subject] = [row.id, words]
         if story:
             story.request(words)
         if story is None or story.over:
+            self.state.asked[row.subject] = [row.id, words]
             return
         story.worked, story.by_person = None, True
         self._follow(story, row)

@@ -99,8 +99,8 @@ def home_context(layout: HomeLayout) -> HomeContext:
     is_compared = are_vitals_read = False
 
     def events() -> "AbstractContextManager[EventReader]":
-        from pulse_adapters.sqlite.backup.known_rows import lost_end
         from pulse_adapters.sqlite.event_reader import SqliteEventReader
+        from pulse_adapters.sqlite.lost_end import lost_end
 
         nonlocal is_compared
         if not is_compared and (words := lost_end(layout)):

@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pulse_adapters.sqlite.checkpoints import read_checkpoints, read_host
-from pulse_adapters.sqlite.connect import is_open_elsewhere
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
-from pulse_adapters.sqlite.last_write import last_row_noted, last_row_of_any
-from pulse_adapters.workers.database_files import files_of
+from pulse_adapters.sqlite.last_write import last_row_of_any
 from pulse_adapters.workers.plain_file import read_plain
 from pulse_adapters.workers.untrusted_paths import hand_over
 from pulse_core.home import HomeLayout
@@ -89,24 +87,7 @@ def last_checkpoint_row(home: HomeLayout) -> tuple[int, bytes] | None:
     return None if accepted and accepted.seq <= max(heads).seq else max(heads)
 
 
-def lost_end(home: HomeLayout) -> str:
-    """That somebody knows rows after the last one of the log, in words; empty while nobody does.
-
-    Only a log that nobody has open may have lost them unseen; what is known is read before the log, which may become longer.
-    In this boot the file beside it knows its last row; else all others are asked, unless the log had a new beginning.
-    """
-    noted, others = last_row_noted(home.events), dict[int, str]()
-    if not noted and not is_open_elsewhere(files_of(home.events).shm):
-        others = _others_who_know(home)
-    with SqliteEventReader(home.path) as log:
-        head = log.head().seq
-        known, who = max([(noted, f"{home.events}-boot"), *others.items()])
-        if known <= head or (others and next(log.events(EventQuery(kinds=NEW_BEGINNINGS), limit=1), None)):
-            return ""
-    return f"{who} knows row {known}, {home.events} ends at row {head}: rows are LOST, and not shown; see: upulse verify"
-
-
-def _others_who_know(home: HomeLayout) -> dict[int, str]:
+def others_who_know(home: HomeLayout) -> dict[int, str]:
     """The last row that each of those knows who may outlive the end of a log.
 
     No tick is asked: it may have seen a row that was announced before it was on disk.
