@@ -36,7 +36,7 @@ class IncidentCheckpoints:
         failed: Callable[[str, str], None],
     ) -> None:
         self.log, self.checkpoints, self.every, self.failed = log, checkpoints, every, failed
-        self._fold = IncidentFold(own=OWN_NAMES)
+        self.fold = IncidentFold(own=OWN_NAMES)
         self._seq = self._saved = self._known = 0
         self._has_changed = self._is_redacted = self._is_folding = False
 
@@ -59,7 +59,7 @@ class IncidentCheckpoints:
             return  # what was cancelled in the midst of some rows stands at none
         if (chain := await self.log.chain_at(self._seq)) is None:
             return
-        text = await join_in_slices(encode_in_pieces(self._fold.state))
+        text = await join_in_slices(encode_in_pieces(self.fold.state))
         await self.checkpoints.save({NAME: Checkpoint(VERSION, Head(self._seq, chain), text)})
         self._saved, self._has_changed = self._seq, False
 
@@ -73,7 +73,7 @@ class IncidentCheckpoints:
         ):
             return
         try:
-            self._fold = IncidentFold(load(kept.state), OWN_NAMES)
+            self.fold = IncidentFold(load(kept.state), OWN_NAMES)
         except (ValueError, TypeError, KeyError):
             return  # a cache that can't be read is no cache
         self._seq = self._saved = self._known = kept.head.seq
@@ -86,7 +86,7 @@ class IncidentCheckpoints:
             await self.log.feed(self._take, self._seq, KINDS | {EventRedacted.kind}, upto)
             self._seq, self._is_folding = upto, False
             if self._is_redacted:  # what was taken out of the log is not to live on here
-                self._fold, self._is_redacted = IncidentFold(own=OWN_NAMES), False
+                self.fold, self._is_redacted = IncidentFold(own=OWN_NAMES), False
                 self._seq, self._known = 0, head
             if upto < head:
                 await asyncio.sleep(REST * (now() - began))
@@ -97,4 +97,4 @@ class IncidentCheckpoints:
             if event.kind == EventRedacted.kind:
                 self._is_redacted = self._is_redacted or event.seq > self._known
             else:
-                self._fold.take(event)
+                self.fold.take(event)

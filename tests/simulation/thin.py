@@ -37,7 +37,7 @@ class ThinLog(MemoryLog):
         before, self.rows = self.head.chain, event.seq
         self._tail.append((event, sha256(before + repr(event).encode()).digest()))
         self.counts[event.kind] = self.counts.get(event.kind, 0) + 1
-        for grows in (self.events, self._ids):
+        for grows in (self.events, self._ids, self._digests):
             grows.clear()
         del self.chains[1:]
         return event
@@ -106,7 +106,7 @@ def thinned(world: World) -> None:
     world.log = ThinLog(world.clock)
     world.objects = ThinObjects()
     world.vitals.kept = 300
-    world.host.starts = deque(maxlen=10)  # type: ignore[assignment]  # a list that forgets
+    world.host.starts, world.host.asked = deque(maxlen=10), deque(maxlen=10)  # type: ignore[assignment]  # lists that forget
     for executor in world.executors.values():
         if isinstance(executor, MemoryExecutor):
             executor.began, executor.done = deque(maxlen=10), deque(maxlen=10)  # type: ignore[assignment]  # as above
