@@ -11,8 +11,11 @@ from pulse_core.mcp.client_scope import ClientScope
 def scopes(context: WatcherContext) -> Callable[[int, int, str], Scope | None]:
     """What callers of the socket that say a client's token are bound to."""
 
-    def scope(_pid: int, _uid: int, token: str) -> ClientScope | None:
-        name = name_of(context.home.path, token)
-        return ClientScope(name, context.settings, context.clock.now, is_reserved) if name else None
+    owners = 0, context.home.path.stat().st_uid
+
+    def scope(_pid: int, uid: int, token: str) -> ClientScope | None:
+        if (name := name_of(context.home.path, token)) is None:
+            return None
+        return ClientScope(name, context.settings, context.clock.now, is_reserved, uid in owners)
 
     return scope

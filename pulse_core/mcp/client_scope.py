@@ -49,17 +49,20 @@ SETTINGS: SettingsGroup[McpSettings] = SettingsGroup("mcp", McpSettings, McpSett
 
 @dataclass(frozen=True)
 class ClientScope:
-    """Implements `pulse_core.capability.Scope`: of the client of this name. is_reserved: whether a key is survival's own."""
+    """Implements `pulse_core.capability.Scope`: of the client of this name. is_reserved: whether a key is survival's own;
+    is_owners: whether the home's owner, or root, says the token."""
 
     actor: str
     settings: Callable[[], Settings]
     now: Callable[[], Moment]
     is_reserved: Callable[[str], bool]
+    is_owners: bool = False
 
     @property
     def granted(self) -> frozenset[str]:
-        """What tools wish for; to promote only if the settings allow it."""
-        promotes = SETTINGS.of(self.settings()).promote
+        """What tools wish for; to promote only if the settings allow it, and of the owner's server alone, which has passed
+        the gates: whoever else may use the socket would pass none."""
+        promotes = self.is_owners and SETTINGS.of(self.settings()).promote
         return frozenset({Effect.kind, SilenceAdded.kind, *({PromoteRequested.kind} if promotes else ())})
 
     def bounded(self, draft: Draft, state: State) -> Draft:

@@ -68,16 +68,23 @@ def test_a_wrong_token_is_nobodys(how: str, tmp_path: Path) -> None:
 
 def test_the_daemon_knows_a_client_by_its_token(tmp_path: Path) -> None:
     class Context:
-        settings, clock = Settings, VirtualClock(lambda: 0.0)
+        clock = VirtualClock(lambda: 0.0)
+
+        @staticmethod
+        def settings() -> Settings:
+            return Settings.model_validate({"mcp": {"promote": True}})
 
         class home:
             path = tmp_path
 
     context: Any = Context
     find = scopes(context)
-    found = find(1, 2, token_of(tmp_path, "ada", make=True))
-    assert found is not None
-    assert found.actor == "ada"
+    token, owner = token_of(tmp_path, "ada", make=True), tmp_path.stat().st_uid
+    found = [find(1, uid, token) for uid in (owner, 0, owner + 1)]
+    assert [one and one.actor for one in found] == ["ada"] * 3
+    assert [one and one.granted & {PromoteRequested.kind} for one in found] == [
+        {PromoteRequested.kind}, {PromoteRequested.kind}, frozenset()
+    ]  # fmt: skip
     assert find(1, 2, "") is None
     assert find(1, 2, "0190:task_000001:7:ada:secret") is None
 
@@ -94,9 +101,9 @@ class Scene:
     async def person(self, payload: Payload, subject: str) -> None:
         await self.gate.append(Role.PERSON, "eve", [Draft(payload, subject)])
 
-    async def says(self, who: str, payload: Payload, subject: str = TASK) -> int:
+    async def says(self, who: str, payload: Payload, subject: str = TASK, is_owners: bool = True) -> int:
         drafts = [Draft(payload, subject)]
-        scope = ClientScope(who, lambda: self.settings, self.log.clock.now, is_reserved)
+        scope = ClientScope(who, lambda: self.settings, self.log.clock.now, is_reserved, is_owners)
         (recorded,) = await self.gate.append(Role.AGENT, who, drafts, scope)
         assert recorded.event.actor == who
         return recorded.event.seq
@@ -193,6 +200,8 @@ async def test_a_client_promotes_only_where_the_settings_say_so() -> None:
     with pytest.raises(Refused, match="nothing else"):
         await scene.says("ada", PromoteRequested(previous="", why="a rule"), "abc")
     scene.settings = Settings.model_validate({"mcp": {"promote": True}})
+    with pytest.raises(Refused, match="nothing else"):  # by nobody whom no gate has seen
+        await scene.says("ada", PromoteRequested(previous="", why="a rule"), "abc", is_owners=False)
     await scene.says("ada", PromoteRequested(previous="", why="a rule"), "abc")
     with pytest.raises(Refused, match="nothing else"):
         await scene.says("ada", RollbackRequested(), "abc")
