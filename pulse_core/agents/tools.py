@@ -16,8 +16,9 @@ from pulse_core.model.json_types import Json
 
 MOST_TEXT = 4_000
 """Characters of an answer that are kept with the task; all of it is in the output."""
-MOST_NAME, MOST_AMOUNT, MOST_SAID = 100, 10**15, 20
-"""Characters of the name of an amount; the largest one; and how many turns are known by what they said."""
+MOST_NAME, MOST_AMOUNT, MOST_SAID, LONGEST_RECORD = 100, 10**15, 20, 1 << 18
+"""Characters of the name of an amount; the largest one; how many turns are known by what they said; and characters of a
+record: to read one of eight million holds up the daemon's loop for a second, whichever thread does it."""
 _TOLD = ("total_cost_usd", "num_turns", "duration_ms")
 _USED = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _IDS = re.compile(r'"(id|tool_use_id|call_id)":"[^"]*"')
@@ -77,10 +78,10 @@ def unfilled(words: Iterable[str]) -> Iterator[str]:
 
 
 def _records(lines: Iterable[str]) -> Iterator[Mapping[str, Any]]:
-    """The JSON objects among lines, the last first; what is none is passed over."""
-    for line in reversed(tuple(lines)):
+    """The JSON objects among lines, the last first; what is none, or too long, is passed over."""
+    for line in reversed([one for one in lines if one.startswith("{") and len(one) <= LONGEST_RECORD]):
         with suppress(ValueError):
-            if line.startswith("{") and isinstance(record := from_json(line), dict):
+            if isinstance(record := from_json(line), dict):
                 yield record
 
 

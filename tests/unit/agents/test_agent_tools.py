@@ -9,7 +9,7 @@ from pulse_core.agents.events import AgentRunEnded
 from pulse_core.agents.failures import CONSEQUENCES, FailureKind, failure_of, kind_of
 from pulse_core.agents.projection import cost_in
 from pulse_core.agents.settings import AgentSettings
-from pulse_core.agents.tools import MOST_TEXT, TOOLS, Amounts, RunAnswer, fill, unfilled
+from pulse_core.agents.tools import LONGEST_RECORD, MOST_TEXT, TOOLS, Amounts, RunAnswer, fill, unfilled
 
 CLAUDE = {
     "type": "result",
@@ -106,6 +106,18 @@ def test_tokens_are_counted_as_they_are_told_those_of_a_message_once() -> None:
     }
     lines = ['{"type": "item.completed", "item": {}}', json.dumps(codex)]
     assert Amounts().after(lines, "item.completed")[:2] == (1, 10)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_line_so_long_that_reading_it_holds_up_the_loop_is_no_record(more: int) -> None:
+    def of_length(record: str) -> str:
+        return record.replace("LONG", "," + " " * (LONGEST_RECORD + more - len(record) + 3))
+
+    turn = of_length('{"type": "assistant"LONG "message": {"id": "m1", "usage": {"output_tokens": 5}}}')
+    assert len(turn) == LONGEST_RECORD + more
+    assert Amounts().after([turn], "assistant")[:2] == ((0, 0) if more else (1, 5))
+    answer = TOOLS["claude"].read([of_length('{"type": "result"LONG "result": "done"}')])
+    assert answer.done is not bool(more)
 
 
 def test_turns_that_say_again_what_one_of_the_last_has_said_are_counted_until_one_says_something_new() -> (
