@@ -143,9 +143,15 @@ class EngineController:
     # The host
 
     async def _ensure_host(self) -> None:
-        """Start a host if none runs and its backoff is over, or it lacks the plugins that safe mode left out."""
+        """Start a host if none runs and its backoff is over, or it lacks the plugins that safe mode left out.
+
+        One whose commit was taken back goes: the rollback was recorded after whoever waited for that was cancelled.
+        """
         host_supervisor = self.host_supervisor
         running = host_supervisor.running
+        if running and not self.instead_of and self.engine.is_taken_back(running.commit):
+            await host_supervisor.close()
+            running = None
         if not self.is_wanted:
             await host_supervisor.close()  # nothing of it, nor of one before it, goes on
         elif running and running.host.alive and running.parts is not host_supervisor.current_parts:

@@ -565,6 +565,30 @@ def test_projections_are_kept_of_the_host_that_nobody_else_asks_meanwhile(
     Bench(second=(spares,)).tell(story)
 
 
+def test_a_rollback_that_is_recorded_only_after_it_was_broken_off_is_carried_out() -> None:
+    async def story(world: World) -> None:
+        await started(world)
+        await promoted(world, "second")
+        controller = world.daemon.engine_controller if world.daemon else None
+        assert controller is not None
+        world.log.commit = lambda: asyncio.sleep(90)  # its disk hangs for longer than the effect may take
+        going_back = asyncio.create_task(controller.roll_back("first", "second", "it is worse"))
+        await asyncio.sleep(60)
+        going_back.cancel()
+        await asyncio.sleep(10)
+        assert going_back.cancelled()
+        assert not world.events("rollback")
+        await asyncio.sleep(30)
+        world.log.commit = None
+        await asyncio.sleep(90)
+        (rolled,) = world.events("rollback")
+        running = controller.host_supervisor.running
+        assert running is not None
+        assert running.commit == controller.engine.commit == rolled.subject
+
+    Bench(second=(spares,)).tell(story)
+
+
 def test_a_guarded_process_is_back_at_once_whatever_the_rules_do() -> None:
     async def forever(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
         await asyncio.sleep(3600)
