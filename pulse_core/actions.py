@@ -288,9 +288,15 @@ class StopParams(ActionParams):
 
 
 def restart_objection(effect: Effect, state: State, now: Moment) -> str:
-    """Object if the process was requested to be down by now, or what it depends on has died, as before a daemon's start."""
+    """Object if the process was requested to be down by now, or what it depends on has died, as before a daemon's start.
+
+    Of another rule than survival's, also if it has died itself: while that one's wish waits, survival could not start it.
+    """
     if stop := _requested_stop(effect, state, now):
         return f"stopped by {stop.by} in the meantime"
+    name = str(effect.params.get("process", ""))
+    if not effect.survival and state.processes[name].up is None:
+        return f"{name} went down in the meantime, and survival starts it"
     needs: Iterable[str] = effect.params.get("needs", ())
     down = ", ".join(name for name in needs if state.processes[name].up is None)
     return f"{down}, on which it depends, went down in the meantime" if down else ""

@@ -29,6 +29,7 @@ from pulse_core.model.kinds import (
     EffectCancelRequested,
     EffectExecuting,
     EffectFailed,
+    ProcessDied,
     ProcessRestartRequested,
     ProcessStartRequested,
     ProcessStopRequested,
@@ -36,7 +37,7 @@ from pulse_core.model.kinds import (
     SettingsLoaded,
 )
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.names import OUTWARD
+from pulse_core.model.names import OUTWARD, RESTART_PROCESS
 from pulse_core.model.payload import decode_plain, encode, encode_checked
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.executor import Executor, NotYet
@@ -54,6 +55,7 @@ NUDGING_KINDS = frozenset(
         ConditionRaised,
         Effect,
         EffectCancelRequested,
+        ProcessDied,
         ProcessRestartRequested,
         ProcessStartRequested,
         ProcessStopRequested,
@@ -372,8 +374,8 @@ class ExecutorLoop:
                 if who == SURVIVAL:
                     was_done = state.effects.pause_left(effect.event.subject, AGAIN_US, now) > 0
                     (again if was_done else own).append(effect)
-                elif effect.cancel or self._has_room(who, full):
-                    yield effect
+                elif effect.cancel or self._has_room(who, full) or effect.action == RESTART_PROCESS:
+                    yield effect  # a restart that may not begin any more keeps survival's own one out
             elif self._group is not None and effect.action in OUTWARD:
                 self._resume(self._group, effect)  # it waited for an address, and there is none by now
         while some := own or again:

@@ -373,3 +373,37 @@ def test_a_persons_effect_begins_while_the_executors_of_an_engine_sleep() -> Non
         )
 
     bench.tell(story, NARROW)
+
+
+def test_who_dies_is_started_though_a_restart_that_a_rule_wished_for_waits_for_a_slot() -> None:
+    """Only one restart of a process is open at a time: the engine's own one would keep survival from starting it."""
+
+    async def never(event: Event) -> None:
+        await asyncio.Event().wait()
+
+    async def greedy(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        wishes = [Effect(action=f"beep{number % 2}", key=f"beep:{number}") for number in range(5)]
+        wishes.append(Effect(action="run-command", key="mine:run", params={"argv": ["x"]}))
+        wishes.append(Effect(action="restart-process", key="mine", params={"process": "gateway"}))
+        return (await inner(prev, curr)).plus(*wishes)
+
+    patient = Policy(Safety.AT_MOST_ONCE, timeout=10**8)
+    own = tuple(MemoryExecutor(f"beep{number}", patient, never) for number in range(2))
+    bench = Bench(greedy, second=((), own))
+
+    async def story(world: World) -> None:
+        world.executors["run-command"] = MemoryExecutor("run-command", patient, never)
+        await started(world)
+        await promoted(world, "second")
+        await asyncio.sleep(400)
+        (wish,) = world.events("effect", subject="mine")
+        assert not world.events(subject=wish.id), "it waits"
+        before = len(world.host.starts)
+        world.host.kill("gateway")
+        await asyncio.sleep(0.1)
+        (end,) = world.events(subject=wish.id)
+        assert json.loads(end.data)["why"] == "gateway went down in the meantime, and survival starts it"
+        assert len(world.host.starts) == before + 1
+        assert not world.host.started_twice
+
+    bench.tell(story, {"daemon": {"concurrency": 4}, "process": [{"name": "gateway", "start": ["gateway"]}]})
