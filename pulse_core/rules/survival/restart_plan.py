@@ -14,7 +14,6 @@ from pulse_core.projections.state import Snapshot, State
 from pulse_core.rules.survival.notices import notify_over, survival_effect, topic_text
 from pulse_core.rules.survival.process_watchdog import (
     BETWEEN_RESTARTS,
-    OWN_BUDGET,
     attempts_at_exhaustion,
     charged_restarts,
     restart_key,
@@ -82,9 +81,12 @@ def plan_restart(process: ProcessSettings, name: str, condition: Condition, curr
     if left <= 0:
         return RestartPlan(f"restarting {process.name}", restart=process, tell=bool(tried))
     why, by = (
-        (f"its budget is spent by {count(len(charged), 'restart')}", OWN_BUDGET)
+        (
+            f"its budget is spent by {count(len(charged), 'restart')}",
+            f"the budget of restarts of {process.name}",
+        )
         if spent_at is not None
-        else ("it was restarted lately", BETWEEN_RESTARTS)
+        else ("it was restarted lately", f"{BETWEEN_RESTARTS} of {process.name}")
     )
     words = f"held back: {why}; {process.name} is tried again in {duration_text(left)}"
     return RestartPlan(words, tell=bool(tried) or spent_at is not None, wait_us=left, held_by=by)

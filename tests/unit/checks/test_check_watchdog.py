@@ -169,6 +169,7 @@ def test_a_restart_that_did_not_help_is_told_and_repeated_with_the_pauses_of_a_d
     text = str(story.expect("notify", key=TOPIC, title="check it fails").params["text"])
     assert "gateway was restarted once" in text
     assert "gateway is tried again in" in text
+    assert story.verdict.held == ((NAME, "the pause between two restarts of gateway"),)
     story.acked(TOPIC)
     bad(story.after("5m")).tick()
     story.expect("restart-process", key=RESTART)
