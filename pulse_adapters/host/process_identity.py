@@ -20,6 +20,7 @@ from pulse_adapters.workers.process_access import as_its_user
 from pulse_adapters.workers.process_memory import MEMORY
 from pulse_adapters.workers.users import NAME_S, expand_home, find_user, user_name
 from pulse_core.model.errors import PulseError
+from pulse_core.model.names import INDISTINCT
 from pulse_core.model.pattern import search_pattern
 from pulse_core.model.text import count
 from pulse_core.ports.host import ProcessId, ProcessObservation
@@ -95,7 +96,7 @@ def choose(
     if not heads:
         return Choice((), "no process matches but what an earlier start has left")
     if likely:
-        doubt = f"{len(likely)} processes match: {_pids(likely)}; nobody can tell which one it is"
+        doubt = f"{len(likely)} processes match: {_pids(likely)}; {INDISTINCT}"
         return Choice(tuple(likely), doubt, doubt)
     if heads[1:]:
         words = f"{len(heads)} processes match, but `start` would produce none of them: {_pids(heads)}"

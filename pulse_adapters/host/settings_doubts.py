@@ -99,10 +99,13 @@ async def _reach_start(process: ProcessSettings, env: Mapping[str, str]) -> None
 
 
 def _held_port(process: ProcessSettings) -> Iterator[str]:
-    """Who holds the port of its `tcp` or `http`, if that is not what `start` would produce or has left."""
+    """Who holds the port of its `tcp` or `http`, if that is not what `start` would produce or has left, or several are."""
     where = numeric_addresses(port_of(process)) if process.start and port_of(process) else ()
     owners = socket_owners(listening_inodes(where))
-    if not owners or choose(process, owners).found:
+    chosen = choose(process, owners)
+    if process.tcp and chosen.doubt:
+        yield f"{process.tcp} answers; {chosen.doubt}"
+    if not owners or chosen.found:
         return
     holder = owners[0].pid
     if program_name(holder) not in PROXIES and not HomeMarks(None).are_on(process.name, holder):

@@ -57,6 +57,9 @@ USAGE = "usage:"
 PLUGINS, ENGINE, OPTIONAL_WATCHERS = "plugins", "engine", "optional watchers"
 """What safe mode leaves out, in this order: each stays left out when the next one is, too."""
 
+INDISTINCT = "nobody can tell which one it is"
+"""What is said of several processes of which each may be the guarded one."""
+
 PROCESS_TOPICS = ("flapping", "stop", "doubt")
 """With what the topics of notices of processes begin; the process follows."""
 

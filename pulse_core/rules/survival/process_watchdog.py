@@ -14,7 +14,7 @@ from pulse_core.model.durations import duration_text
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment, utc_text
-from pulse_core.model.names import RESTART_PROCESS, STOP_PROCESS
+from pulse_core.model.names import INDISTINCT, RESTART_PROCESS, STOP_PROCESS
 from pulse_core.model.text import count, quoted, with_port_holder
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.effects import Phase
@@ -229,12 +229,15 @@ def still_up_notice(process: ProcessSettings, status: ProcessStatus, curr: Snaps
 
 
 def doubt_notice(process: ProcessSettings, curr: Snapshot) -> Verdict:
-    """It counts as up by `match` or `pid_file`, and nobody can tell which one it is: none is started, held or ended."""
+    """It counts as up, and nobody can tell which one it is by `match`, `pid_file` or `tcp`: none is started or ended."""
     name, history = process.name, curr.process(process.name)
     topic, title = f"doubt:{name}", TITLES["doubt"].format(name)
-    way = "match" if process.match else "pid_file" if process.pid_file else ""
-    if way and history.up is not None and history.pid is None:
-        text = f"{history.evidence}; end what is not it, or make `{way}` exact"
+    advice = f"make `{'match' if process.match else 'pid_file'}` exact"
+    is_open = bool(process.match or process.pid_file)
+    if process.tcp and INDISTINCT in history.evidence:  # else nobody sees who listens there
+        is_open, advice = True, "recognise it by `pid_file` instead of `tcp`"
+    if is_open and history.up is not None and history.pid is None:
+        text = f"{history.evidence}; end what is not it, or {advice}"
         return Verdict(notify_unless_told(topic, title, text, curr, WATCHER))
     text = f"{name} is down" if history.up is None else f"{name} is process {history.pid}"
     return Verdict(notify_over(topic, title, text, curr, WATCHER))

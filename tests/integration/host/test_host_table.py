@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.host.listening_ports import UNSEEN
+from pulse_adapters.host.listening_ports import UNSEEN, numeric_addresses, owners_at
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.process_executors import RestartProcess, StopProcess
 from pulse_adapters.host.process_identity import doubtful_matches
@@ -37,6 +37,7 @@ from pulse_adapters.workers.proc import (
 )
 from pulse_core.actions import RestartParams, StopParams
 from pulse_core.model.errors import PulseError
+from pulse_core.model.names import INDISTINCT
 from pulse_core.ports.host import Life, ProcessId, ProcessObservation
 from pulse_core.projections.processes import UNKNOWN_HISTORY
 from pulse_core.settings.groups import PATTERN_CHECK
@@ -668,6 +669,30 @@ async def test_who_holds_the_port_and_is_not_what_start_produces_is_named_and_is
     assert sight.detail == sight.holder == f"127.0.0.1:{port} is held by {who}"
     by_command = ProcessSettings(name="it", command=("true",), tcp=f"127.0.0.1:{port}")
     assert (await seen(table, by_command)).found == (stranger,)
+
+
+SHARED = """
+import socket, sys, time
+with socket.socket() as server:
+    server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    server.bind(("127.0.0.1", int(sys.argv[1])))
+    server.listen()
+    time.sleep(1000)
+"""
+
+
+async def test_of_several_that_hold_the_port_none_is_it_and_that_is_said(
+    table: LinuxProcessTable, spawner: Spawner, log: Path
+) -> None:
+    port = free_port()
+    argv = [sys.executable, "-c", SHARED, str(port)]
+    both = [await spawner.start(argv, output=log) for _ in range(2)]
+    process = by(tcp=f"127.0.0.1:{port}", start=argv)
+    await until(lambda: len(owners_at(numeric_addresses(f"127.0.0.1:{port}"))[1]) == 2)
+    sight = await seen(table, process)
+    assert (set(sight.found), sight.answering) == (set(both), True)
+    assert sight.doubt.endswith(f"; {INDISTINCT}")
+    assert await doubts_of([process]) == {"it": sight.detail}
 
 
 async def test_what_was_started_is_it_before_it_is_recorded_whatever_else_matches(

@@ -71,12 +71,24 @@ def test_where_nobody_can_tell_which_one_it_is_a_notice_says_so_until_that_is_cl
 ) -> None:
     story = up(a_story(**ways), pid=None)
     story.tick()
-    story.expect("notify", key="notify:doubt:gateway")
+    assert "exact" in story.expect("notify", key="notify:doubt:gateway").params["text"]
     story.acked("notify:doubt:gateway")
     story.after("1s").tick()
     story.expect_nothing()
     up(story).tick()
     assert story.expect("notify", key="notify:doubt:gateway").params["text"] == "gateway is process 7"
+
+
+def test_of_several_that_hold_its_port_a_notice_tells_and_of_one_that_nobody_sees_none() -> None:
+    for words, is_told in (("2 processes match: 7, 8; nobody can tell which one it is", True), ("", False)):
+        story = a_story(tcp="127.0.0.1:80")
+        story.event(ProcessUp(pid=None, started=None, evidence=f"127.0.0.1:80 answers; {words}"), "gateway")
+        story.tick()
+        if is_told:
+            text = story.expect("notify", key="notify:doubt:gateway").params["text"]
+            assert text.endswith("; end what is not it, or recognise it by `pid_file` instead of `tcp`")
+        else:
+            story.expect_nothing()
 
 
 def test_who_stands_there_after_a_command_and_does_not_serve_is_named() -> None:
