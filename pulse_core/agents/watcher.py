@@ -26,7 +26,8 @@ from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.stats import STATS
 from pulse_core.tasks.task import TaskState
 
-OFTEN_S, FAILING_S, IDLE_S = 1.0, 10.0, 3_600.0
+OFTEN_S, FAILING_S, IDLE_S, GIT_S = 1.0, 10.0, 3_600.0, 5.0
+"""The last: for how long git is waited for, within the shortest lease, since all claims wait for their heartbeats then."""
 FAILING, GONE = "failing", "it is no agent of the settings any more"
 
 
@@ -85,9 +86,8 @@ class AgentRunsWatcher:
         why = reason_to_stop(run, task, agent, sample, now) or reason_to_pause(run, agent, sample, runs, now)
         why = "" if run.stop else why
         data[run.id] = {**sample._asdict(), "processes": seen.processes, **({"why": why} if why else {})}
-        left = task.lease_left(now) if task and task.token == run.token else None
         said: list[Draft] = []
-        if task and left is not None and left * 3 < task.lease_us * 2:
+        if task and task.token == run.token and (task.lease_left(now) or 0) * 3 < task.lease_us * 2:
             said.append(Draft(TaskHeartbeat(token=run.token), run.task))
         if agent and sample.tokens and now.since(run.counted or run.moment) >= agent.rate_over:
             said.append(Draft(AgentRunCounted(run=run.id, tokens=sample.tokens), run.task))
@@ -132,8 +132,9 @@ class AgentRunsWatcher:
     async def _success(self, run: Run, task: TaskState, answer: RunAnswer) -> Payload:
         data: dict[str, Json] = {**answer.usage, "workspace": run.workspace}
         project = self._context.state().of(TASKS).project_of(task)
-        with suppress(PulseError):  # whatever the agent has done to its folder, it did its task
-            data["commits"] = list(await self._files.commits(run.workspace, project))
+        with suppress(PulseError, TimeoutError):  # whatever the agent has done to its folder, it did its task
+            async with asyncio.timeout(GIT_S):
+                data["commits"] = list(await self._files.commits(run.workspace, project))
         return TaskAcked(token=run.token, result=answer.text, data=data)
 
     def _failing(self) -> Mapping[str, str]:

@@ -1,5 +1,6 @@
 """Agents in virtual time: a world whose programs end when a story says so, and whose files are in memory."""
 
+import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +34,7 @@ ONE, OTHER, THIRD, FOURTH = "task_000001", "task_000002", "task_000003", "task_0
 @dataclass
 class MemoryRunFiles:
     """Implements `pulse_core.agents.run_files.RunFiles`. answers, printed: by run; kept: why a folder stays;
-    made: the commits in it; exits: exit codes that were written down."""
+    made: the commits in it; git_takes: seconds until these are found; exits: exit codes that were written down."""
 
     answers: dict[str, RunAnswer] = field(default_factory=dict)
     printed: dict[str, RunSample] = field(default_factory=dict)
@@ -43,6 +44,7 @@ class MemoryRunFiles:
     is_full: bool = False
     kept: str = ""
     made: Sequence[str] = ()
+    git_takes: float = 0.0
     exits: dict[str, int] = field(default_factory=dict)
     pull_requests: dict[str, str] = field(default_factory=dict)
 
@@ -74,6 +76,7 @@ class MemoryRunFiles:
         return self.is_full
 
     async def commits(self, path: str, project: Project) -> Sequence[str]:
+        await asyncio.sleep(self.git_takes)
         return self.made
 
     async def clean(self, run: Run, most: int, known: Collection[str]) -> None:

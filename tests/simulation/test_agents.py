@@ -673,6 +673,22 @@ def test_what_an_agent_has_committed_is_part_of_the_result() -> None:
     told(story)
 
 
+def test_a_git_that_hangs_keeps_neither_a_result_nor_the_heartbeats_of_other_runs() -> None:
+    async def story(scene: AgentScene) -> None:
+        scene.files.made, scene.files.git_takes = ["abc1234 mend it"], 300.0
+        await scene.begin()
+        await scene.create(OTHER)
+        await asyncio.sleep(1)
+        scene.finish(answer=RunAnswer(text="done"))
+        await asyncio.sleep(60)
+        assert (scene.task().status, scene.task().result) == (Status.CLOSED, "done")
+        assert "commits" not in scene.task().data
+        assert (scene.task(OTHER).status, scene.task(OTHER).attempts) == (Status.EXECUTING, 1)
+        assert scene.run.task == OTHER
+
+    told(story, {**ADA, "concurrency": 2, "lease": "15s"})
+
+
 def test_nothing_is_assigned_where_people_do_that_and_what_they_assign_is_done() -> None:
     async def story(scene: AgentScene) -> None:
         await scene.begin()
