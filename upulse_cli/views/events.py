@@ -98,6 +98,9 @@ def in_words(event: Spelled, data: Mapping[str, Any]) -> str:
             return f"for {duration_text(data['expires_us'])}  {data.get('why', '')}".rstrip()
         case "log-matched":
             return matched(data)
+        case _ if data.get("why"):
+            rest = pairs({name: value for name, value in data.items() if name != "why"})
+            return "; ".join(filter(None, (str(data["why"]), rest)))
         case _:
             return pairs(data)
 

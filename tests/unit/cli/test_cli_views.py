@@ -258,6 +258,10 @@ def test_an_event_is_one_line_with_the_end_of_ids() -> None:
          "'sh' ended with 1: no"),
         ("effect-failed", {"error": "b://: no answer", "result": {"sent_to": ["a://", "c://"]}},
          "b://: no answer; sent_to=a://,c://"),
+        ("effect-unknown", {"why": "the daemon died while it was executing, and it must not run twice"},
+         "the daemon died while it was executing, and it must not run twice"),
+        ("effect-cancelled", {"why": "a newer one is wished for", "replaced": True},
+         "a newer one is wished for; replaced=true"),
     ],
 )  # fmt: skip
 def test_what_an_event_holds_is_told_in_words(kind: str, data: dict[str, Any], words: str) -> None:
