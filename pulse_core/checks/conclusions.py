@@ -170,5 +170,14 @@ def is_bad(check: CheckSettings, outcome: CheckOutcome, conditions: Conditions) 
     return None if gauge.value is None else _is_over(gauge, conditions[gauge.name] is not None)
 
 
+def well_by_new_bound(check: CheckSettings, outcome: CheckOutcome, conditions: Conditions) -> str:
+    """What was found, if that is well, and bad by the bound with which its condition was raised; else empty."""
+    gauge = gauge_of(check, outcome)
+    stands = conditions[gauge.name]
+    if stands is None or stands.bound is None or not gauge.is_number or _is_over(gauge, stands=True):
+        return ""
+    return gauge.words if gauge.is_over(stands.bound) else ""
+
+
 def _is_over(gauge: Gauge, stands: bool) -> bool:
     return gauge.is_over(gauge.bound.clear if stands else gauge.bound.raise_)

@@ -60,7 +60,7 @@ class CheckPlan(NamedTuple):
 async def check_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """Do what is to follow from each check that fails, and tell a person if it says so, or if that did not help."""
     checks = CHECKS.of(curr.settings)
-    over = over_notices(PREFIX, _short_title, lambda _: "it is well", curr, KEY)
+    over = over_notices(PREFIX, _short_title, lambda name: _how_well(name, curr), curr, KEY)
     verdict = (await inner(prev, curr)).plus(*over)
     if any(check.log for check in checks):
         verdict = _without_lines(checks, verdict, curr)
@@ -158,6 +158,13 @@ def _what_is_seen(check: CheckSettings, condition: Condition, curr: Snapshot) ->
     since = curr.now.since(condition.seen or condition.changed)
     is_new = since < max(min(check.every, UNITS["m"]), NEWS)
     return ("" if is_new else newest_words(check, curr)) or condition.described(curr.now)
+
+
+def _how_well(name: str, curr: Snapshot) -> str:
+    """That it is well, and by which words if only since its bound was changed."""
+    newest = curr.window(KEY).last
+    rebound = newest.data.get(name.removeprefix(PREFIX), {}).get("rebound") if newest else ""
+    return f"it is well by its new bound: {rebound}" if rebound else "it is well"
 
 
 def _short_title(name: str) -> str:

@@ -17,6 +17,7 @@ from pulse_core.checks.conclusions import (
     is_overdue,
     last_mended,
     name_of,
+    well_by_new_bound,
 )
 from pulse_core.checks.outcomes import (
     CheckOutcome,
@@ -58,7 +59,10 @@ AskFile = Callable[[str], Awaitable[FileStatus | None]]
 @dataclass
 class CheckState:
     """What is known of one check: when its last look began (loop time, and the moment), what that will find if it is under
-    way, what the one before has found, whether that was bad, and the history."""
+    way, what the one before has found, whether that was bad, and the history.
+
+    rebound: what was found when it was well again, if it is so only since its bound was changed; else empty.
+    """
 
     check: CheckSettings
     put: float | None = None
@@ -67,6 +71,7 @@ class CheckState:
     newest: CheckOutcome | None = None
     seen: Moment | None = None
     bad: bool | None = None
+    rebound: str = ""
     history: CheckHistory = field(default_factory=CheckHistory)
 
     def due(self, now: float) -> float:
@@ -78,9 +83,10 @@ class Checks:
     """The watcher `checks`: a sample with the newest look of every check, and an event for every change of one.
 
     A sample has for each check: ok, what was measured (latency_ms, exit, status, age_s, size_bytes, lines, value), detail
-    unless it is well, history (bad looks in a row that count, when the first of them began, and since when it is over its
-    bound, and when that was last seen), proven (something may be done about it), excused (why it counts for nothing),
-    overdue_us (how long ago that look was, if the next one is overdue).
+    unless it is well, rebound (what was found, if it is well only by a changed bound), history (bad looks in a row that
+    count, when the first of them began, and since when it is over its bound, and when that was last seen), proven (something
+    may be done about it), excused (why it counts for nothing), overdue_us (how long ago that look was, if the next one is
+    overdue).
     """
 
     name = key = KEY
@@ -206,6 +212,8 @@ class Checks:
         if not excuse and is_outdated(one.began, check, state, now):
             excuse = "something was only just done about it"
         one.newest, one.seen, one.bad = found, now, is_bad(check, found, state.conditions)
+        if one.bad is not None:
+            one.rebound = "" if one.bad else well_by_new_bound(check, found, state.conditions) or one.rebound
         look = Look(check, found, one.began, self._counted(one), state.conditions, now, excuse)
         drafts, one.history = conclude(look)
         return drafts
@@ -227,6 +235,7 @@ class Checks:
             **({} if one.bad is None else {"ok": not one.bad}),
             **found.numbers,
             **({} if one.bad is False else {"detail": found.words}),
+            **({"rebound": one.rebound} if one.rebound else {}),
             **({"history": [history.bad, history.first, history.streak]} if history.first else {}),
             **({"proven": count(history.bad, "look")} if is_proven else {}),
             **({"excused": excuse} if excuse else {}),

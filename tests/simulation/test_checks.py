@@ -321,6 +321,33 @@ def test_a_vital_is_compared_with_its_bounds() -> None:
     live(story, {"name": "it", "command": ["/bin/it"]}, slow)
 
 
+def test_that_a_check_is_well_only_by_a_bound_that_was_changed_is_told() -> None:
+    async def story(machine: Machine) -> None:
+        machine.commands.says["/bin/it"] = CommandAnswer(True, "well", 0, 3_000)
+        await asyncio.sleep(2 * MINUTE)
+        assert machine.titles() == ["check slow fails"]
+        checks = [it, {**slow, "over": 5_000}]
+        machine.world.settings = Settings.model_validate({**RARE_SCANS, "check": checks})
+        assert machine.world.daemon is not None
+        machine.world.daemon.request_reload()
+        await asyncio.sleep(2 * MINUTE)
+        notice = machine.wishes("notify")[-1]["params"]
+        words = "it is well by its new bound: checks.it.latency_ms is 3,000 (good: under 5,000)"
+        assert (notice["title"], notice["text"]) == ("resolved: check slow", words)
+        machine.world.settings = Settings.model_validate({**RARE_SCANS, "check": [it, slow]})
+        machine.world.daemon.request_reload()
+        await asyncio.sleep(2 * MINUTE)
+        machine.commands.says.clear()
+        await asyncio.sleep(2 * MINUTE)
+        assert machine.wishes("notify")[-1]["params"]["text"] == "it is well"
+
+    it, slow = (
+        {"name": "it", "command": ["/bin/it"]},
+        {"name": "slow", "vital": "checks.it.latency_ms", "over": 1_000},
+    )
+    live(story, it, slow)
+
+
 def test_a_vital_that_nobody_senses_is_told() -> None:
     async def story(machine: Machine) -> None:
         assert machine.news() == ["+check:slip unknown"]
