@@ -82,6 +82,11 @@ class Scope(Protocol):
         """All that it may read."""
 
 
+Scopes = Callable[[int, int, str], Awaitable[Scope | None]]
+"""What a caller of the socket is bound to, by its pid, its uid and the token that it says; raises TimeoutError if the disk
+with the tokens doesn't answer."""
+
+
 class SurvivalRule(NamedTuple):
     """A rule of the reflex, and the core's own survival rule directly inside of which it stands (its name).
 

@@ -9,10 +9,12 @@ import hmac
 import os
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
+from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.plain_file import read_plain
 from pulse_adapters.workers.spawn import ProcessUser, may_reach
 from pulse_adapters.workers.users import process_user, user_name
@@ -58,14 +60,21 @@ def user_fault(name: str, above: Path) -> str:
     return "" if can_work else f"{name} may not enter {there}; name another folder in [agents] workspaces"
 
 
-def run_scopes(context: WatcherContext) -> Callable[[int, int, str], RunScope | None]:
+def run_scopes(context: WatcherContext) -> Callable[[int, int, str], Awaitable[RunScope | None]]:
     """Tells by pid, uid and token of a caller to what it is bound; raises Refused for a run that presents no token of its.
 
     A run is known by the user that an agent has for itself, by its control group, or by the mark in its environment: one of
     the daemon's own user could take off that mark.
     """
 
-    def scope(pid: int, uid: int, token: str) -> RunScope | None:
+    files = FileThreads(in_child=False)
+
+    def known(run: str) -> bytes:
+        with suppress(OSError):
+            return read_plain(RunFolder.of(context.home.path, run).token, _LONGEST)
+        return b""
+
+    async def scope(pid: int, uid: int, token: str) -> RunScope | None:
         runs = context.state().of(RUNS).runs
         own = runs and context.programs.effects_of(pid) & runs.keys()
         if not token:
@@ -74,11 +83,10 @@ def run_scopes(context: WatcherContext) -> Callable[[int, int, str], RunScope | 
                 raise Refused("a run of an agent is answered if it says its token, that of PULSE_TOKEN")
             return None
         run = token.partition(":")[0]
-        known = b""
-        with suppress(OSError):
-            path = RunFolder.of(context.home.path, run).token
-            known = read_plain(path, _LONGEST) if _RUN.fullmatch(run) else b""
-        if not known or not hmac.compare_digest(known, token.encode(errors="replace")):
+        its = (
+            await files.ask(str(context.home.path), partial(known, run), run) if _RUN.fullmatch(run) else b""
+        )
+        if not its or not hmac.compare_digest(its, token.encode(errors="replace")):
             raise Refused(f"process {pid} of uid {uid} has said a token that is no run's, or was long ago")
         if own and run not in own:
             raise Refused(f"process {pid} of uid {uid} has said the token of another run than its own")

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.home_folder import HomeFolder
 from pulse_adapters.workers.read_only import NO_NEW_FILE, why_no_new_file
 from pulse_adapters.workers.users import user_name
-from pulse_core.capability import Scope
+from pulse_core.capability import Scopes
 from pulse_core.daemon import Caller, CurrentSettings, RequestHandler
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError, Refused
@@ -32,8 +32,7 @@ class SocketService:
     """Serves the socket of a home where the settings want it: a `Service` of the daemon.
 
     settings_faults: those that the settings had at the start, told in the status; without_group: what is said of a
-    socket whose group this machine has lost; failed: hears what could not be done; scope: what a caller is bound to, by its
-    pid, its uid and the token that it says.
+    socket whose group this machine has lost; failed: hears what could not be done; scope: what a caller is bound to.
     """
 
     home: HomeLayout
@@ -41,7 +40,7 @@ class SocketService:
     settings_faults: Sequence[str]
     without_group: str
     failed: Callable[[str, str], None]
-    scope: Callable[[int, int, str], Scope | None] = lambda pid, uid, token: None
+    scope: Scopes
 
     async def __call__(self, request_handler: RequestHandler, begun: Callable[[], None]) -> None:
         """Serve until cancelled; if that cannot be done, say so and try again: survival never needs it."""
@@ -128,10 +127,12 @@ class SocketService:
         return serve(path, answers, owner=owner, on_error=on_error, group=group, sign=self.home.socket)
 
     def _answers(self, request_handler: RequestHandler, needs_token: bool = False) -> Handler:
-        def answer(peer: Peer, request: Mapping[str, Json]) -> Answer:
+        async def answer(peer: Peer, request: Mapping[str, Json]) -> Answer:
             token = str(request.get("token") or "")
             try:
-                scope = self.scope(peer.pid, peer.uid, token)
+                scope = await self.scope(peer.pid, peer.uid, token)
+            except TimeoutError as error:
+                raise PulseError(f"the token can't be read: {error}") from error
             except Refused as error:
                 if token:
                     self.failed("socket", str(error))
@@ -141,7 +142,13 @@ class SocketService:
             caller = (
                 Caller(Role.AGENT, scope.actor, scope) if scope else Caller(peer.role, user_name(peer.uid))
             )
-            return request_handler.answer(caller, request)
+            answers = request_handler.answer(caller, request)
+            try:
+                async for one in answers:
+                    yield one
+            finally:
+                if isinstance(answers, AsyncGenerator):
+                    await answers.aclose()
 
         return answer
 

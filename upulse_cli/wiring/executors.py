@@ -23,7 +23,7 @@ from pulse_adapters.workers.home_folder import HomeFolder
 from pulse_adapters.workers.host_groups import host_group
 from pulse_adapters.workers.proc import TICKS_PER_SECOND, ticks_now
 from pulse_core.capabilities import capability_modules
-from pulse_core.capability import Capability, ExecutorContext, Scope, WatcherContext
+from pulse_core.capability import Capability, ExecutorContext, Scope, Scopes, WatcherContext
 from pulse_core.composition import LOADED
 from pulse_core.execute.on_demand import ExecutorOnDemand
 from pulse_core.home import HomeLayout
@@ -50,10 +50,17 @@ def needed_watchers_of(context: WatcherContext) -> Sequence[Watcher]:
     return [watcher for part in adapters("needed_watchers") for watcher in part.needed_watchers(context)]
 
 
-def scope_of(context: WatcherContext) -> Callable[[int, int, str], Scope | None]:
-    """What a caller of the socket is bound to, by its pid, its uid and its token, as the capabilities' adapters say."""
-    finders = [part.scopes(context) for part in adapters("scopes")]
-    return lambda *caller: next((scope for find in finders if (scope := find(*caller))), None)
+def scope_of(context: WatcherContext) -> Scopes:
+    """What a caller of the socket is bound to, as the capabilities' adapters say."""
+    finders: Sequence[Scopes] = [part.scopes(context) for part in adapters("scopes")]
+
+    async def scope(pid: int, uid: int, token: str) -> Scope | None:
+        for find in finders:
+            if found := await find(pid, uid, token):
+                return found
+        return None
+
+    return scope
 
 
 def group_sockets_of(context: WatcherContext) -> Mapping[Path, int]:

@@ -2,19 +2,24 @@
 
 import os
 import subprocess
+import threading
 from collections.abc import Iterator
+from functools import partialmethod
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from pulse_adapters.agents import run_tokens
 from pulse_adapters.agents.disk_run_files import DiskRunFiles
 from pulse_adapters.agents.run_tokens import run_scopes
 from pulse_adapters.host import marked_processes
 from pulse_adapters.host.programs import LifePrograms
 from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.mcp import clients, scopes
 from pulse_adapters.workers.environment import EFFECT_MARK
+from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.proc import environment, has_marker
 from pulse_core.agents.projection import RUNS, AgentRuns, Run
 from pulse_core.agents.run_files import Workspace
@@ -72,7 +77,7 @@ async def token_of(context: WatcherContext) -> str:
 
 async def test_a_token_binds_to_the_task_and_claim_that_it_was_made_for(context: WatcherContext) -> None:
     token = await token_of(context)
-    scope = run_scopes(context)(os.getpid(), os.getuid(), token)
+    scope = await run_scopes(context)(os.getpid(), os.getuid(), token)
     assert scope is not None
     assert (scope.actor, scope.task, scope.token) == ("ada", TASK.id, 7)
 
@@ -92,7 +97,29 @@ WRONG: dict[str, Any] = {
 async def test_a_wrong_token_is_refused(context: WatcherContext, how: str) -> None:
     token = await token_of(context)
     with pytest.raises(Refused, match="has said a token that is no run's"):
-        run_scopes(context)(os.getpid(), os.getuid(), WRONG[how](token))
+        await run_scopes(context)(os.getpid(), os.getuid(), WRONG[how](token))
+
+
+async def test_the_loop_waits_for_no_token_on_a_dead_disk(
+    context: WatcherContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token, is_over = await token_of(context), threading.Event()
+
+    def never(*_: object) -> bytes:
+        is_over.wait(60)
+        return b""
+
+    monkeypatch.setattr(run_tokens, "read_plain", never)
+    monkeypatch.setattr(clients, "read_plain", never)
+    monkeypatch.setattr(
+        FileThreads, "__init__", partialmethod(FileThreads.__init__, 0.05, is_needed=lambda: True)
+    )
+    try:
+        for find, said in ((run_scopes, token), (scopes, f"client:ada:{32 * 'x'}")):
+            with pytest.raises(TimeoutError, match="does not answer"):
+                await find(context)(os.getpid(), os.getuid(), said)
+    finally:
+        is_over.set()
 
 
 @pytest.fixture
@@ -106,9 +133,9 @@ def caller(request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("caller", [RUN], indirect=True)
-def test_who_came_out_of_a_run_needs_its_token(context: WatcherContext, caller: int) -> None:
+async def test_who_came_out_of_a_run_needs_its_token(context: WatcherContext, caller: int) -> None:
     with pytest.raises(Refused, match="if it says its token"):
-        run_scopes(context)(caller, os.getuid(), "")
+        await run_scopes(context)(caller, os.getuid(), "")
 
 
 @pytest.mark.parametrize("caller", [OTHER], indirect=True)
@@ -116,17 +143,19 @@ async def test_a_run_is_refused_that_has_read_the_token_of_another_one(
     context: WatcherContext, caller: int
 ) -> None:
     token, scope = await token_of(context), run_scopes(context)
-    assert scope(os.getpid(), os.getuid(), token)  # of a run that is known, by whoever is none: an MCP server
+    assert await scope(
+        os.getpid(), os.getuid(), token
+    )  # of a run that is known, by whoever is none: an MCP server
     with pytest.raises(Refused, match="has said the token of another run than its own"):
-        scope(caller, os.getuid(), token)
+        await scope(caller, os.getuid(), token)
 
 
 @pytest.mark.parametrize("caller", ["another-effect"], indirect=True)
-def test_who_did_not_needs_none(context: WatcherContext, caller: int) -> None:
-    assert run_scopes(context)(caller, os.getuid(), "") is None
+async def test_who_did_not_needs_none(context: WatcherContext, caller: int) -> None:
+    assert await run_scopes(context)(caller, os.getuid(), "") is None
 
 
-def test_a_caller_is_read_once_however_many_runs_go_on(
+async def test_a_caller_is_read_once_however_many_runs_go_on(
     context: WatcherContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = list[int]()
@@ -136,11 +165,11 @@ def test_a_caller_is_read_once_however_many_runs_go_on(
         return environment(pid)
 
     monkeypatch.setattr(marked_processes, "environment", noted)
-    assert run_scopes(context)(os.getpid(), os.getuid(), "") is None
+    assert await run_scopes(context)(os.getpid(), os.getuid(), "") is None
     assert read == [os.getpid()]
 
 
 @ROOT_ALONE
-def test_the_user_of_an_agent_needs_a_token_whatever_its_process_shows(context: WatcherContext) -> None:
+async def test_the_user_of_an_agent_needs_a_token_whatever_its_process_shows(context: WatcherContext) -> None:
     with pytest.raises(Refused, match="if it says its token"):
-        run_scopes(context)(os.getpid(), 65534, "")
+        await run_scopes(context)(os.getpid(), 65534, "")

@@ -66,7 +66,7 @@ def test_a_wrong_token_is_nobodys(how: str, tmp_path: Path) -> None:
     assert name_of(tmp_path, WRONG[how](token)) is None
 
 
-def test_the_daemon_knows_a_client_by_its_token(tmp_path: Path) -> None:
+async def test_the_daemon_knows_a_client_by_its_token(tmp_path: Path) -> None:
     class Context:
         clock = VirtualClock(lambda: 0.0)
 
@@ -80,13 +80,13 @@ def test_the_daemon_knows_a_client_by_its_token(tmp_path: Path) -> None:
     context: Any = Context
     find = scopes(context)
     token, owner = token_of(tmp_path, "ada", make=True), tmp_path.stat().st_uid
-    found = [find(1, uid, token) for uid in (owner, 0, owner + 1)]
+    found = [await find(1, uid, token) for uid in (owner, 0, owner + 1)]
     assert [one and one.actor for one in found] == ["ada"] * 3
     assert [one and one.granted & {PromoteRequested.kind} for one in found] == [
         {PromoteRequested.kind}, {PromoteRequested.kind}, frozenset()
     ]  # fmt: skip
-    assert find(1, 2, "") is None
-    assert find(1, 2, "0190:task_000001:7:ada:secret") is None
+    assert await find(1, 2, "") is None
+    assert await find(1, 2, "0190:task_000001:7:ada:secret") is None
 
 
 class Scene:
