@@ -74,7 +74,7 @@ def _held(home: Path, lock: Path) -> str:
     """Who holds it, as far as that can be known; one that is old and nobody's is gone then."""
     try:
         before = lock.stat()
-        if time.time() - before.st_mtime <= LEFT_S:
+        if abs(time.time() - before.st_mtime) <= LEFT_S:  # the clock may have been set back since
             return ""
         if who := process_holding(home, lock):
             return who

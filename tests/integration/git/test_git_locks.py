@@ -24,12 +24,16 @@ LEFT = (
 )
 
 
-@pytest.mark.parametrize("name", LEFT)
-def test_a_lock_that_a_killed_git_left_is_taken_away(tmp_path: Path, name: str) -> None:
+AHEAD = 4_000_000_000
+"""Before the clock was set back."""
+
+
+@pytest.mark.parametrize(("name", "written"), [*((name, 0) for name in LEFT), (LEFT[0], AHEAD)])
+def test_a_lock_that_a_killed_git_left_is_taken_away(tmp_path: Path, name: str, written: int) -> None:
     repository = made(tmp_path)
     lock = repository.home / "engine" / ".git" / name
     write(lock, "")
-    os.utime(lock, (0, 0))
+    os.utime(lock, (written, written))
     assert edited(repository)
     assert not lock.exists()
 
