@@ -13,10 +13,8 @@ from pulse_core.model.errors import PulseError
 from pulse_core.model.text import are, count
 from pulse_core.tasks.task import Project
 
-SLUG = 40
-"""Most characters of the title in a branch's name."""
-COMMITS = 20
-"""Most commits of a branch that are told, the newest."""
+SLUG, COMMITS = 40, 20
+"""Most characters of the title in a branch's name, and commits of a branch that are told, the newest."""
 
 
 def branch_of(task: str, title: str) -> str:

@@ -27,7 +27,6 @@ from pulse_core.tasks.stats import STATS
 from pulse_core.tasks.task import TaskState
 
 OFTEN_S, FAILING_S, IDLE_S, GIT_S = 1.0, 10.0, 3_600.0, 5.0
-"""The last: for how long git is waited for, within the shortest lease, since all claims wait for their heartbeats then."""
 FAILING, GONE = "failing", "it is no agent of the settings any more"
 
 
@@ -133,7 +132,7 @@ class AgentRunsWatcher:
         data: dict[str, Json] = {**answer.usage, "workspace": run.workspace}
         project = self._context.state().of(TASKS).project_of(task)
         with suppress(PulseError, TimeoutError):  # whatever the agent has done to its folder, it did its task
-            async with asyncio.timeout(GIT_S):
+            async with asyncio.timeout(GIT_S):  # within the shortest lease: heartbeats wait for it
                 data["commits"] = list(await self._files.commits(run.workspace, project))
         return TaskAcked(token=run.token, result=answer.text, data=data)
 

@@ -14,7 +14,7 @@ from pulse_core.tasks.projection import TASKS, PendingTasks
 from pulse_core.tasks.settings import SETTINGS
 from pulse_core.tasks.task import COMMANDS, HELD_BY_TOKEN, MOVES, Project, Status, TaskState
 
-MOST_PARTS = 1_000
+MOST_PARTS, DEEPEST = 1_000, 50
 
 
 def check_project(draft: Draft, role: Role, state: State, settings: Settings) -> None:
@@ -53,6 +53,8 @@ def check_created(draft: Draft, role: Role, state: State, settings: Settings) ->
     check_column(made.column, made.project, known_project(made.project, tasks))
     if made.parent and len(known_task(made.parent, tasks).parts) >= MOST_PARTS:
         raise Refused(f"{made.parent} has {MOST_PARTS:,} parts that are not closed")
+    if made.parent and len(tasks.above(made.parent)) > DEEPEST:  # all below are found by climbing
+        raise Refused(f"{made.parent} is {DEEPEST} parts deep; make this a part of one above it")
     check_blockers((draft.subject, *([made.parent] if made.parent else ())), made.blockers, tasks)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from pulse_core.model.moment import Moment, iso
 from pulse_core.model.payload import Role, parse
 from pulse_core.model.text import DATA
 from pulse_core.projections.state import Snapshot, State
+from pulse_core.tasks.admission import DEEPEST
 from pulse_core.tasks.executors import executors
 from pulse_core.tasks.projection import FEW, TASKS
 from pulse_core.tasks.task import Status, TaskState
@@ -394,6 +396,18 @@ def test_a_task_of_a_project_that_is_no_more_is_not_retried() -> None:
         await say(world, "project-removed", "app")
         with pytest.raises(Refused, match="no project 'app': there is none yet"):
             await say(world, "task-retried")
+
+    told(story)
+
+
+def test_parts_lie_so_deep_in_each_other_and_no_deeper() -> None:
+    async def story(world: World) -> None:
+        await begun(world)
+        ids = [ONE, *(f"task_{number:06}" for number in range(100, 101 + DEEPEST))]
+        for parent, part in pairwise(ids[:-1]):
+            await say(world, "task-created", part, project="app", title="a part", parent=parent)
+        with pytest.raises(Refused, match=f"{ids[-2]} is {DEEPEST} parts deep"):
+            await say(world, "task-created", ids[-1], project="app", title="a part", parent=ids[-2])
 
     told(story)
 
