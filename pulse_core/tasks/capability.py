@@ -1,7 +1,7 @@
 """The capability of tasks."""
 
 from pulse_core.capability import Capability
-from pulse_core.tasks import events
+from pulse_core.tasks import events as kinds
 from pulse_core.tasks.actions import ACTIONS
 from pulse_core.tasks.admission import check_created, check_move, check_project, check_removal
 from pulse_core.tasks.executors import executors
@@ -11,18 +11,18 @@ from pulse_core.tasks.rules import RULES
 from pulse_core.tasks.settings import SETTINGS
 from pulse_core.tasks.stats import STATS
 
-NO_MOVES = (events.TaskResultRefused, events.TaskPullRequestOpened)
-ALONE = (events.ProjectSet, events.ProjectRemoved, events.TaskCreated, events.TaskBlockersSet)
+NO_MOVES = (kinds.TaskResultRefused, kinds.TaskPullRequestOpened)
+ALONE = (kinds.ProjectSet, kinds.ProjectRemoved, kinds.TaskCreated, kinds.TaskBlockersSet, kinds.TaskRetried)
 
 CAPABILITY = Capability(
     "tasks",
-    kinds=events.KINDS,
+    kinds=kinds.KINDS,
     projections=(TASKS, STATS),
     admits={
-        **{kind.kind: check_move for kind in events.KINDS if kind not in NO_MOVES},
-        events.TaskCreated.kind: check_created,
-        events.ProjectSet.kind: check_project,
-        events.ProjectRemoved.kind: check_removal,
+        **{kind.kind: check_move for kind in kinds.KINDS if kind not in NO_MOVES},
+        kinds.TaskCreated.kind: check_created,
+        kinds.ProjectSet.kind: check_project,
+        kinds.ProjectRemoved.kind: check_removal,
     },
     alone=frozenset(kind.kind for kind in ALONE),
     rules=RULES,

@@ -400,6 +400,19 @@ def test_a_task_of_a_project_that_is_no_more_is_not_retried() -> None:
     told(story)
 
 
+def test_of_two_who_retry_a_task_and_remove_its_project_at_once_one_is_refused() -> None:
+    async def story(world: World) -> None:
+        await begun(world)
+        await say(world, "task-given-up")
+        both = say(world, "task-retried"), say(world, "project-removed", "app")
+        first, second = await asyncio.gather(*both, return_exceptions=True)
+        assert isinstance(first, Event)
+        assert isinstance(second, Refused)
+        assert "open tasks of app: 1" in str(second)
+
+    told(story)
+
+
 def test_parts_lie_so_deep_in_each_other_and_no_deeper() -> None:
     async def story(world: World) -> None:
         await begun(world)
