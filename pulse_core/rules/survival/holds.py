@@ -19,8 +19,11 @@ class Hold(NamedTuple):
 
 
 def was_due(effect: Effect, prev: Snapshot, curr: Snapshot) -> bool:
-    """Whether what a new effect of survival answers stood at the last tick, too: what held it back then has ended."""
-    if not effect.survival or curr.effects.by_key(effect.key):
+    """Whether what a new effect of survival answers stood at the last tick, too: what held it back then has ended.
+
+    Not after the last tick of an earlier daemon: what held it back may have ended long before this one began.
+    """
+    if not effect.survival or curr.effects.by_key(effect.key) or curr.control.started != prev.control.started:
         return False
     history = prev.process(str(effect.params.get("process", "")))
     return str(effect.params.get(FOR, "")) in prev.conditions.raised or (

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pulse_core.composition import current_holds
 from pulse_core.model.glob import glob_matches, usable_pattern
-from pulse_core.model.kinds import Effect, ProcessDied
+from pulse_core.model.kinds import DaemonStarted, Effect, ProcessDied
 from pulse_core.model.payload import Role
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.state import Snapshot
@@ -81,6 +81,19 @@ def test_what_a_silence_had_held_back_says_so() -> None:
     story.after("61m").tick()
     held = "; held back until now: the silence 'restart-process:*' of ada"
     assert story.expect("restart-process").reason == f"gateway is dead: gone{held}"
+
+
+def test_what_ended_while_no_daemon_ran_is_not_said_to_have_held_back_until_now() -> None:
+    gateway = {"name": "gateway", "start": ["g"]}
+    story = given(silence, process_watchdog, settings={"process": [gateway]})
+    story.event(DaemonStarted(pid=1, version="1"))
+    story.event(ProcessDied(pid=7, evidence="gone", healthy=True), "gateway")
+    story.event(SilenceAdded(expires_us=HOUR_US), "restart-process:*", actor="ada")
+    story.tick()
+    story.expect_nothing()
+    story.after("9h").event(DaemonStarted(pid=2, version="1"))
+    story.tick()
+    assert story.expect("restart-process").reason == "gateway is dead: gone"
 
 
 def test_it_expires_by_itself_and_is_looked_at_when_it_does() -> None:
