@@ -178,7 +178,7 @@ def _condition(name: str, told: Event | None, curr: Snapshot, status: HomeStatus
         if state == "cleared" and words:
             words = f"seen then: {words}"
         return {**common, "state": state, "since": since, "why": words,
-                "measures": [_measure(measure) for measure in measures],
+                "measures": [_measure(measure, then=" then") for measure in measures],
                 "next": [*_held_notices(name, curr)] if status else []}  # fmt: skip
     standing = [some for some in status["conditions"] if some["name"] == name] if status else []
     doubt = "" if status else "no daemon tells of it; last known: "
@@ -198,8 +198,10 @@ def _condition(name: str, told: Event | None, curr: Snapshot, status: HomeStatus
     }
 
 
-def _measure(measure: Measure) -> Told:
-    return {"action": measure.action, "at": iso(measure.wished.at), "outcome": describe_measure(measure)}
+def _measure(measure: Measure, then: str = "") -> Told:
+    """A measure; `then` follows where it had no outcome yet: what is kept of a condition that is over is not changed."""
+    outcome = f"{describe_measure(measure)}{then if measure.settled is None else ''}"
+    return {"action": measure.action, "at": iso(measure.wished.at), "outcome": outcome}
 
 
 def _notes_about(name: str, curr: Snapshot) -> Iterator[str]:

@@ -174,6 +174,17 @@ def test_a_condition_says_since_when_it_stands_what_was_tried_and_what_comes_nex
     assert "no longer watched" in shown(scene, "disk:/x")[0]
 
 
+def test_a_measure_that_had_no_outcome_when_its_condition_was_over_is_not_told_as_under_way(
+    scene: Scene,
+) -> None:
+    scene.at(2, FULL, "disk:/x")
+    id_ = str(scene.at(3, CLEAN, CLEAN.key)["id"])
+    assert why(scene.home, "disk:/x").spelled()["about"]["measures"][0]["outcome"] == "under way"
+    scene.at(4, ConditionCleared(evidence="it is not measured any more"), "disk:/x")
+    scene.at(9, EffectAcked(took_us=5, result={"bytes": 0}), id_)
+    assert why(scene.home, "disk:/x").spelled()["about"]["measures"][0]["outcome"] == "under way then"
+
+
 def test_a_condition_says_what_holds_back_its_notice(scene: Scene) -> None:
     scene.settings = DISK
     scene.at(1, SilenceAdded(expires_us=HOUR), "notify:resource:disk:*", actor="ada")
