@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from pulse_core.model.names import NOTICE_SEVERITIES
 from pulse_core.model.pattern import SearchPattern, search_pattern
 from pulse_core.model.secret_text import hide_secrets
 
@@ -15,12 +16,13 @@ _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class LinePattern(NamedTuple):
-    """What one `[[log]]` searches for; limit: lines a minute that are reported."""
+    """What one `[[log]]` searches for; limit: lines a minute that are reported; rank: of its severity, the worst highest."""
 
     words: tuple[bytes, ...]
     patterns: tuple[SearchPattern, ...]
     ignored: tuple[bytes, ...]
     limit: int
+    rank: int
 
 
 def pattern_from_json(log: Mapping[str, Any]) -> LinePattern:
@@ -30,7 +32,22 @@ def pattern_from_json(log: Mapping[str, Any]) -> LinePattern:
     words, ignored = (
         tuple(text.encode() for text in log[name] if "\n" not in text) for name in ("keywords", "ignore")
     )
-    return LinePattern(words, patterns, ignored, int(log["lines_per_minute"]))
+    rank = NOTICE_SEVERITIES.index(log["severity"])
+    return LinePattern(words, patterns, ignored, int(log["lines_per_minute"]), rank)
+
+
+def matches_by_rule(rules: Mapping[int, LinePattern], block: bytes) -> dict[int, list[bytes]]:
+    """The lines of a block that match, by the number of the rule. One that several match is the worst one's alone: it was
+    written once, and is counted and told once."""
+    found: dict[int, list[bytes]] = {}
+    for number in sorted(rules, key=lambda one: -rules[one].rank):
+        lines = matching_lines(rules[number], block)
+        if lines and found:
+            known = {line for others in found.values() for line in others}
+            lines = [line for line in lines if line not in known]
+        if lines:
+            found[number] = lines
+    return found
 
 
 def matching_lines(rule: LinePattern, block: bytes) -> list[bytes]:

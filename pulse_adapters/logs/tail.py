@@ -25,7 +25,7 @@ from pulse_adapters.logs.journal import JournalUnit
 from pulse_adapters.logs.line_filter import (
     LinePattern,
     first_lines,
-    matching_lines,
+    matches_by_rule,
     pattern_from_json,
     printable_line,
 )
@@ -156,8 +156,7 @@ class Outbox:
         return sum(len(to_send) for to_send, _ in hits.values())
 
     def _matches(self, source: OutboxSource, block: bytes) -> dict[int, list[bytes]]:
-        found = {number: matching_lines(self.rules[number], block) for number in source.rules}
-        return {number: lines for number, lines in found.items() if lines}
+        return matches_by_rule({number: self.rules[number] for number in source.rules}, block)
 
     def _meter(self, source: OutboxSource, number: int) -> RateLimit:
         return self._meters.setdefault((source.name, number), RateLimit(self.rules[number].limit))

@@ -5,12 +5,20 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulse_adapters.logs.line_filter import LinePattern, matching_lines, pattern_from_json, printable_line
+from pulse_adapters.logs.line_filter import (
+    LinePattern,
+    matches_by_rule,
+    matching_lines,
+    pattern_from_json,
+    printable_line,
+)
 from pulse_adapters.logs.tail import RateLimit
 
 
 def rule(**spelled: object) -> LinePattern:
-    return pattern_from_json({"keywords": [], "match": [], "ignore": [], "lines_per_minute": 600, **spelled})
+    return pattern_from_json(
+        {"keywords": [], "match": [], "ignore": [], "severity": "error", "lines_per_minute": 600, **spelled}
+    )
 
 
 def found(block: str, **spelled: object) -> list[str]:
@@ -24,6 +32,17 @@ def test_whole_lines_around_hits_are_found_in_their_order() -> None:
 
 def test_a_line_counts_once_however_often_a_word_is_in_it() -> None:
     assert found("ERROR ERROR Traceback\n", keywords=["ERROR", "Traceback"]) == ["ERROR ERROR Traceback"]
+
+
+def test_a_line_that_several_logs_look_for_counts_once_as_the_worst_of_them() -> None:
+    """It was counted twice: `one of 8 lines` of 7, and `(one of 2 alike)` in the notice of a line that was written once."""
+    rules = {0: rule(keywords=["ERROR"]), 1: rule(keywords=["PANIC", "fatal"], severity="critical")}
+    block = b"ERROR one\nERROR fatal two\nPANIC three\nfine\nERROR one\n"
+    assert matches_by_rule(rules, block) == {
+        1: [b"ERROR fatal two", b"PANIC three"],
+        0: [b"ERROR one", b"ERROR one"],
+    }
+    assert matches_by_rule({0: rules[0]}, b"fine\n") == {}
 
 
 def test_case_matters_and_a_word_with_a_line_break_is_in_no_line() -> None:

@@ -30,13 +30,21 @@ class Log:
 
 
 class Desk:
-    """An outbox and what it sent."""
+    """An outbox and what it sent. words: what each rule looks for, a letter each; none: E."""
 
-    def __init__(self, *limits: int) -> None:
+    def __init__(self, *limits: int, words: str = "") -> None:
         self.sent: list[dict[str, Any]] = []
         rules = [
-            pattern_from_json({"keywords": ["E"], "match": [], "ignore": [], "lines_per_minute": limit})
-            for limit in limits
+            pattern_from_json(
+                {
+                    "keywords": [word],
+                    "match": [],
+                    "ignore": [],
+                    "severity": "error",
+                    "lines_per_minute": limit,
+                }
+            )
+            for limit, word in zip(limits, words or "E" * len(limits), strict=True)
         ]
         self.outbox = Outbox(rules, lambda message: self.sent.append(dict(message)))
 
@@ -97,9 +105,9 @@ def test_over_the_limit_lines_are_only_counted_and_counts_are_rare() -> None:
 
 
 def test_each_rule_has_its_own_hits_and_its_own_limit() -> None:
-    request_handler, log = Desk(1, 2), Log(rules=(0, 1))
-    request_handler.say(log, "E 1\nE 2\nE 3\n", 100.0)
-    assert request_handler.sent[0]["hits"] == [[0, ["E 1"], 3], [1, ["E 1", "E 2"], 3]]
+    request_handler, log = Desk(1, 2, words="EF"), Log(rules=(0, 1))
+    request_handler.say(log, "E 1\nF 1\nE 2\nF 2\nE 3\nF 3\n", 100.0)
+    assert request_handler.sent[0]["hits"] == [[0, ["E 1"], 3], [1, ["F 1", "F 2"], 3]]
 
 
 def test_no_place_runs_ahead_of_lines_that_wait() -> None:
@@ -138,16 +146,18 @@ def test_counts_of_many_sources_go_one_after_the_other() -> None:
 
 
 def test_of_a_flood_each_message_has_few_lines_and_the_place_behind_them() -> None:
-    desk, log = Desk(100_000, 100_000), Log(rules=(0, 1))
-    lines = [f"{'E' if number % 3 else 'fine'} {number}\n" for number in range(5_000)]
+    desk, log = Desk(100_000, 100_000, words="EF"), Log(rules=(0, 1))
+    lines = [f"{('fine', 'E', 'F')[number % 3]} {number}\n" for number in range(5_000)]
     desk.flood(log, "".join(lines), 100.0)
     desk.outbox.flush(1_000.0)
     assert max(sum(len(hit[1]) for hit in message["hits"]) for message in desk.sent) <= LINES
     behind = 0
     for message in desk.sent:
         text = "".join(lines)[behind : message["place"]["total"]]
-        expected = [line for line in text.splitlines() if line.startswith("E")]
-        assert message["hits"] == [[rule, expected, len(expected)] for rule in (0, 1)]
+        expected = [[line for line in text.splitlines() if line.startswith(word)] for word in "EF"]
+        assert message["hits"] == [
+            [rule, matching, len(matching)] for rule, matching in enumerate(expected) if matching
+        ]
         behind = message["place"]["total"]
     assert behind == len("".join(lines))
 
