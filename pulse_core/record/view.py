@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from threading import get_ident
 
 from pulse_core.composition import FOLD
 from pulse_core.model.event import Checkpoint, Event, Head
@@ -19,52 +20,71 @@ class View:
 
     Provisional events of the journal are folded on top until recorded ones arrive. Those that will not be recorded
     count until then, too: a long outage must not forget how often something was restarted in it.
+
+    Other threads than the one that events are told in may read it, as those that search for what a life has left: what they
+    fold they keep to themselves, or events that come meanwhile would count twice, or not at all.
     """
 
     def __init__(self, state: State | None = None) -> None:
-        self._state = self._whole = state or FOLD.start
-        self._news: list[Event] = []
+        self._whole = state or FOLD.start
+        self._recorded: tuple[State, list[Event]] = self._whole, []
+        """What is folded of the recorded events, and those after it: replaced as one."""
         self._provisional: dict[str, Event] = {}
         self._fresh: list[Event] = []
-        self._stale = False
+        self._stale, self._thread = False, 0
 
     def reset_to(self, state: State) -> None:
         """Continue from this state, which includes all events received before."""
-        self._state = self._whole = state
-        self._news.clear()
+        self._whole, self._recorded = state, (state, [])
 
     def __call__(self) -> State:
         """The projections after the last event."""
         if self._stale:
+            if get_ident() != self._thread:
+                return self._folded_apart()
             self._fold()
         return self._whole
 
     def recorded(self) -> State:
         """The projections after the last event that is on disk."""
         self()
-        return self._state
+        return self._recorded[0]
 
     def _fold(self) -> None:
-        if self._news:
-            self._whole = self._state = FOLD(self._state, self._news)
-            self._news, self._fresh = [], list(self._provisional.values())
+        state, news = self._recorded
+        if news:
+            self._whole = state = FOLD(state, news)
+            self._recorded, self._fresh = (state, []), list(self._provisional.values())
         if self._fresh:
             whole, self._fresh = FOLD(self._whole, self._fresh), []
-            self._whole = replace(whole, seq=self._state.seq, provisional=len(self._provisional))
+            self._whole = replace(whole, seq=state.seq, provisional=len(self._provisional))
         self._stale = False
+
+    def _folded_apart(self) -> State:
+        """The same for another thread, of what there is at this moment; nothing here changes by it."""
+        while True:
+            recorded, held = self._recorded, tuple(self._provisional.values())
+            state, news = recorded[0], tuple(recorded[1])
+            if recorded is self._recorded:  # else what is held belongs to another one
+                break
+        known = {event.id for event in news}
+        state = FOLD(state, news) if news else state
+        if not (held := tuple(event for event in held if event.id not in known)):
+            return state
+        return replace(FOLD(state, held), seq=state.seq, provisional=len(held))
 
     def on_events(self, events: Sequence[Event]) -> None:
         """Take recorded events; a listener of the log."""
-        self._news.extend(events)
+        self._recorded[1].extend(events)
         for event in events if self._provisional else ():
             self._provisional.pop(event.id, None)
-        self._stale = True
+        self._stale, self._thread = True, get_ident()
 
     def add_provisional(self, events: Sequence[Event]) -> None:
         """Take events that are provisional; a listener of the journal."""
         self._provisional.update((event.id, event) for event in events)
         self._fresh += events
-        self._stale = True
+        self._stale, self._thread = True, get_ident()
 
     def forget_provisional(self, ids: Sequence[str]) -> None:
         """Take the ids of provisional events that will not be recorded; a listener of the journal."""

@@ -2,7 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
+from threading import Event as ThreadEvent
+from threading import current_thread, main_thread
 
 import pytest
 from hypothesis import given
@@ -12,9 +15,10 @@ from pulse_adapters.memory.log import MemoryLog
 from pulse_adapters.memory.stores import MemoryCheckpoints
 from pulse_core.composition import FOLD
 from pulse_core.model.event import Checkpoint, Draft, Event, Head
-from pulse_core.model.kinds import Effect, EffectExecuting, Paused, ProcessUp
+from pulse_core.model.kinds import Effect, EffectExecuting, Paused, ProcessUp, Resumed
 from pulse_core.model.moment import Moment
 from pulse_core.projections.state import CORE, EFFECTS, PROCESSES, State
+from pulse_core.record import view as view_module
 from pulse_core.record.journal import Journal, provisional_event
 from pulse_core.record.view import View, advance_state, restore_from_checkpoints, save_checkpoints
 from tests.events import event, histories
@@ -183,6 +187,34 @@ def test_the_view_is_the_fold_however_the_news_came(history: list[Event], sizes:
         rest = rest[size:]
     view.on_events(rest)
     assert view() == FOLD(FOLD.start, history)
+
+
+def test_another_thread_may_read_the_view_while_events_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two that fold at once would count events twice, or lose those that come meanwhile."""
+    folded, go_on = ThreadEvent(), ThreadEvent()
+
+    def fold(state: State, events: Sequence[Event]) -> State:
+        done = FOLD(state, events)
+        if current_thread() is not main_thread():
+            folded.set()
+            assert go_on.wait(30)
+        return done
+
+    monkeypatch.setattr(view_module, "FOLD", fold)
+    view = View(FOLD.start)
+    view.on_events([event(1, Paused())])
+    with ThreadPoolExecutor(1) as other:
+        answer = other.submit(view)
+        assert folded.wait(30)
+        view.on_events([event(2, Resumed())])
+        assert view().control.paused is None
+        go_on.set()
+        assert answer.result().control.paused is not None
+        assert view().control.paused is None
+        view.add_provisional([event(3, Paused())])
+        held = other.submit(view).result()
+        assert (held.control.paused is None, held.seq, held.provisional) == (False, 2, 1)
+    assert view() == held
 
 
 @given(histories, st.integers(0, 60))
