@@ -67,7 +67,8 @@ class ReplacedNotices(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Notices:
-    """By topic, the newest at the end (1,000; the oldest of rules go first); open: topics of unsettled notices by effect id;
+    """By topic, the newest at the end (1,000; the oldest of rules go first, then of those that are over);
+    open: topics of unsettled notices by effect id;
     failed: when the last attempt of an unsettled one failed, by effect id; reached: when one was last delivered;
     sent: when each message of the last hour before the newest one was begun (at most 10,000), less those that only
     bring to a further address what another one got, and those that reached none. Notices that go out as one message begin
@@ -195,5 +196,5 @@ def _add_notice(of: dict[str, Notice], open_: dict[str, str], event: Event) -> N
     else:
         times = before.times + 1
         of[topic] = before._replace(last=now, times=times, over=over, severity=severity, of_rules=of_rules)
-    if len(of) > TOPICS:  # what survival has told is not forgotten for what rules tell
-        del of[next((known for known, one in of.items() if one.of_rules), next(iter(of)))]
+    if len(of) > TOPICS:  # what stands is not forgotten for what rules tell, nor for what is over
+        del of[min(of, key=lambda known: (not of[known].of_rules, not of[known].over))]

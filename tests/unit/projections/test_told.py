@@ -48,6 +48,13 @@ def test_rules_that_tell_thousands_of_topics_have_none_of_survival_forgotten() -
     assert (len(state.of), state["mine:2"], state["mine:2499"] is not None) == (TOPICS, None, True)
 
 
+def test_what_stands_is_not_forgotten_for_thousands_of_tasks_that_came_and_went() -> None:
+    tasks = [(2 * n + over, *wish(f"task:{n}", over=bool(over))) for n in range(1, 2_000) for over in (0, 1)]
+    state = after(Notices(), log((1, *wish("resource:disk:/")), *tasks))
+    assert state["resource:disk:/"] == Notice(at(1), at(1))
+    assert (len(state.of), state["task:1000"], state["task:1999"] is not None) == (TOPICS, None, True)
+
+
 def test_a_topic_is_told_reminded_of_over_and_told_anew() -> None:
     rows = log((1, *wish("x")), (5, *wish("x")), (9, *wish("x", over=True)), (12, *wish("x")))
     states = [after(Notices(), rows[:count])["x"] for count in range(1, 5)]
