@@ -24,11 +24,14 @@ def parse_duration(value: object) -> int:
 
 
 def format_duration(microseconds: int) -> str:
-    """The shortest way to write a duration in settings with one unit, exact for whole units: `90s`, `2m`, `1.5ms`."""
+    """The shortest way to write a duration in settings, exact for whole units: `90s`, `2m`, `23h55m`, `1.5ms`."""
     if microseconds == 0:
         return "0s"
     for unit in ("d", "h", "m", "s", "ms"):
         if microseconds % UNITS[unit] == 0:
+            if unit == "m" and microseconds > UNITS["h"]:
+                hours, rest = divmod(microseconds, UNITS["h"])
+                return f"{hours}h{rest // UNITS[unit]}m"
             return f"{microseconds // UNITS[unit]}{unit}"
     unit = "s" if microseconds > UNITS["s"] else "ms"
     return f"{microseconds / UNITS[unit]:.1f}{unit}"

@@ -30,6 +30,11 @@ def test_whole_units_are_spelled_exactly(number: int, unit: str) -> None:
     assert parse_duration(format_duration(number * UNITS[unit])) == number * UNITS[unit]
 
 
+def test_minutes_of_more_than_an_hour_are_spelled_with_hours() -> None:
+    spelled = [format_duration(minutes * UNITS["m"]) for minutes in (59, 60, 90, 1_435, 1_440, 1_445)]
+    assert spelled == ["59m", "1h", "1h30m", "23h55m", "1d", "24h5m"]
+
+
 def test_a_bare_number_is_microseconds_in_code_and_refused_in_a_file() -> None:
     assert RestartSettings.model_validate({"grace": 5}).grace == 5
     with pytest.raises(ValueError, match="has no unit"):
