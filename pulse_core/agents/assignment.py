@@ -146,7 +146,7 @@ def _obstacle(agent: AgentSettings, task: TaskState, curr: Snapshot) -> str:
 
 def _why(best: AvailableAgent, task: TaskState, fitting: int) -> str:
     """Why this agent, in words."""
-    words = [f"{best.agent.name} has {best.load} of {count(best.agent.concurrency, 'task')}"]
+    words = [f"{best.agent.name} has {count(best.load, 'task')}, and may have {best.agent.concurrency}"]
     if task.labels:
         words.append(f"can do {', '.join(task.labels)}")
     words.append(f"closed {best.stats.closed} and failed {best.stats.failed}")

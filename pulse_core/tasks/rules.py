@@ -49,7 +49,7 @@ async def tell_stuck_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verd
     spent = {one.id for one in tasks if one.status is Status.PENDING and one.attempts >= most}
     stuck = (one for one in tasks if one.status in (Status.FAILED, Status.BLOCKED) or one.id in spent)
     news = {one.id: f"{one.title}: {one.error or 'given back'}; upulse task retry {one.id}" for one in stuck}
-    over = "it goes on, or nobody waits for it any more"
+    over = "it was retried, closed or given up"
     return told_while(await inner(prev, curr), curr, "task:", news, "{} waits for a person".format, over)
 
 

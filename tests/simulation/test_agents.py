@@ -68,7 +68,7 @@ def test_a_task_is_assigned_done_and_closed_and_everything_is_cleaned_up() -> No
         (printed,) = scene.world.events("agent-run-printed", subject=run)
         assert json.loads(printed.data) == {"text": f"what {ONE} printed"}
         why = json.loads(scene.world.events("task-assigned")[0].data)["why"]
-        assert why == "ada has 0 of 1 task; closed 0 and failed 0"
+        assert why == "ada has 0 tasks, and may have 1; closed 0 and failed 0"
 
     told(story)
 

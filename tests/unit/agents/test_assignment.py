@@ -115,7 +115,7 @@ def test_who_has_done_better_with_such_tasks_is_preferred() -> None:
     assert given_to(seen(both, [task(1, labels=("go",))], stats)) == {"1": "bob"}
     assert given_to(seen(both, [task(1)], stats)) == {"1": "ada"}
     (one,) = plan(seen(both, [task(1, labels=("go",))], stats))[0]
-    assert one.why == "bob has 0 of 1 task; can do go; closed 1 and failed 3; 1 more could do it"
+    assert one.why == "bob has 0 tasks, and may have 1; can do go; closed 1 and failed 3; 1 more could do it"
 
 
 def test_priority_comes_first_then_age_and_waiting_adds_to_priority() -> None:

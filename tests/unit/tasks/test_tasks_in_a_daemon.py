@@ -191,7 +191,10 @@ def test_a_task_that_waits_for_a_person_is_told_once_and_when_that_is_over(
         await asyncio.sleep(1)
         assert len(notices(world)) == 2
         assert notices(world)[-1]["title"] == f"resolved: {ONE} waits for a person"
-        assert json.loads(world.events("effect")[-1].data)["reason"].startswith("resolved: ")
+        assert (
+            json.loads(world.events("effect")[-1].data)["reason"]
+            == "resolved: it was retried, closed or given up"
+        )
         await say(world, kind, role=Role.AGENT, token=await claim(world), **data)
         await asyncio.sleep(1)
         assert len(notices(world)) == 3

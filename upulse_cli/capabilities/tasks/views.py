@@ -63,9 +63,9 @@ def task_page(said: Mapping[str, Any]) -> RenderableType:
 
 def _events(events: Sequence[Mapping[str, Any]]) -> Iterator[Text]:
     for event in events:
-        data = event["data"] or {}
-        names = ("agent", "column", "path", "why", "error", "said", "result")
-        words = " ".join(str(data[name]) for name in names if data.get(name))
+        data, names = event["data"] or {}, ("agent", "column", "path", "why", "error", "said", "result")
+        is_named = data.get("agent", "") in data.get("why", "")  # and need not be named twice
+        words = " ".join(str(data[name]) for name in names[is_named:] if data.get(name))
         words = f"it goes on: {words}" if data.get("over") else words
         line = f"{local(event['at'])}  {event['kind']:<19} {event['actor']}  {one_line(words)}"
         yield Text(line.rstrip(), overflow="ellipsis", no_wrap=True)
