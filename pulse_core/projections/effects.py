@@ -155,7 +155,8 @@ def gives_way(before: OpenEffect, wish: Effect) -> bool:
 class Effects:
     """Open effects in the order of the log, the index of their keys, and counts of the settled ones.
 
-    settled_at: when a key was last settled (the last 1,000 keys); acted: when rules emitted effects in the
+    settled_at: when a key was last settled (the last 1,000 keys that survival requested, `of_survival`, which no others can
+    crowd out, and of those the last 1,000); acted: when rules emitted effects in the
     last minute before the newest one (at most 1,000): `acted` those of survival that are not outward, less those that only
     start a dead process, which are `started` (less the first of each key in a minute); `delegated` those of capabilities,
     `wished` those of all others; last_tick: the highest tick that emitted one.
@@ -164,6 +165,7 @@ class Effects:
     open: Mapping[str, OpenEffect] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict)
     settled_at: Mapping[str, Moment] = field(default_factory=dict)
+    of_survival: tuple[str, ...] = ()
     acted: tuple[Moment, ...] = ()
     started: tuple[Moment, ...] = ()
     wished: tuple[Moment, ...] = ()
@@ -254,6 +256,7 @@ class _EffectTable:
         self.entries: dict[str, _Entry] = {}  # those of this batch; each has its place in `open` already
         self.keys = dict(before.keys)
         self.settled: dict[str, Event] = {}
+        self.of_survival = set[str]()  # of those
         self.acted = deque(before.acted, REMEMBERED)
         self.started = deque(before.started, REMEMBERED)
         self.wished = deque(before.wished, REMEMBERED)
@@ -312,6 +315,8 @@ class _EffectTable:
             del self.open[id_], self.keys[key]
             self.settled.pop(key, None)  # so that the newest is last
             self.settled[key] = event
+            if decode_plain_effect(effect.data).get("survival"):
+                self.of_survival.add(key)
 
     def _opened(self) -> Mapping[str, OpenEffect]:
         for id_, (effect, step, since, attempt, retry_us, cancel, error) in self.entries.items():
@@ -320,11 +325,13 @@ class _EffectTable:
 
     def state(self) -> Effects:
         before = self.before
+        settled_at, of_survival = self._settled_at()
         return replace(
             before,
             open=self._opened(),
             keys=self.keys,
-            settled_at=self._settled_at(),
+            settled_at=settled_at,
+            of_survival=of_survival,
             acted=tuple(self.acted),
             started=tuple(self.started),
             wished=tuple(self.wished),
@@ -336,14 +343,19 @@ class _EffectTable:
             cancelled=before.cancelled + self.counts[EffectCancelled.kind],
         )
 
-    def _settled_at(self) -> Mapping[str, Moment]:
+    def _settled_at(self) -> tuple[Mapping[str, Moment], tuple[str, ...]]:
+        before = self.before
         if not self.settled:
-            return self.before.settled_at
-        settled_at = dict(self.before.settled_at)
+            return before.settled_at, before.of_survival
+        settled_at, of_survival = dict(before.settled_at), {*before.of_survival, *self.of_survival}
         for key, event in self.settled.items():
             settled_at.pop(key, None)  # so that the newest is last
             settled_at[key] = event.moment
-        return newest(settled_at)
+        others = [key for key in settled_at if key not in of_survival]
+        own = [key for key in settled_at if key in of_survival]
+        for key in (*others[:-REMEMBERED], *own[:-REMEMBERED]):
+            del settled_at[key]
+        return settled_at, tuple(own[-REMEMBERED:])
 
 
 def newest(found: dict[str, T], most: int = REMEMBERED) -> dict[str, T]:

@@ -125,7 +125,7 @@ class StateProjection(Generic[T]):
         return TypeAdapter(self.type)
 
 
-EFFECTS = StateProjection("effects", 6, Effects, effects.KINDS, effects.after)
+EFFECTS = StateProjection("effects", 7, Effects, effects.KINDS, effects.after)
 PROCESSES = StateProjection("processes", 24, Processes, processes.KINDS, processes.after)
 CONTROL = StateProjection("control", 9, Control, control.KINDS, control.after)
 CONDITIONS = StateProjection("conditions", 10, Conditions, conditions.KINDS, conditions.after)

@@ -59,6 +59,25 @@ def test_the_keys_that_were_settled_longest_ago_are_forgotten_first() -> None:
     assert len(state.settled_at) == 1_000
 
 
+def test_others_keys_crowd_out_none_that_survival_requested() -> None:
+    state, seq = Effects(), 0
+    for number in range(2_400):
+        is_own = number % 2 == 0
+        wish = Effect(action="note", key=f"k{number}", tick=1, survival=is_own)
+        rows = [event(seq + 1, wish, wish.key)]
+        rows.append(event(seq + 2, OUTCOMES[5], rows[0].id))
+        state, seq = after(state, rows), seq + 2
+    for number in range(1_500):
+        rows = [event(seq + 1, Effect(action="note", key=f"o{number}", tick=1), f"o{number}")]
+        rows.append(event(seq + 2, OUTCOMES[5], rows[0].id))
+        state, seq = after(state, rows), seq + 2
+    own = [key for key in state.settled_at if key in state.of_survival]
+    assert own == [f"k{number}" for number in range(400, 2_400, 2)]
+    assert [key for key in state.settled_at if key not in own] == [
+        f"o{number}" for number in range(500, 1_500)
+    ]
+
+
 def test_only_what_rules_emitted_counts_and_only_for_a_minute_survivals_apart_from_the_others() -> None:
     by_hand = Effect(action="note", key="by-hand")
     wishes = [Effect(action="note", key=f"k{number}", tick=1) for number in range(3)]
