@@ -3,7 +3,7 @@
 import asyncio
 import ipaddress
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import dns.asyncquery
 import dns.exception
@@ -17,9 +17,25 @@ import dns.resolver
 from pulse_adapters.network.probe_failure import ProbeFailed, library_words, seconds_text
 
 PORT = 53
+LARGEST = 4_096
+"""Bytes of an answer at most: one of 64 KiB takes seconds to parse, and all other probes wait for that."""
 ADDRESSES = (dns.rdatatype.A, dns.rdatatype.AAAA)
 FINAL = frozenset({"nxdomain", "no-address"})
 """What one server says for all of them: the others are asked only if this one has no answer."""
+
+
+_parse = dns.message.from_wire
+
+
+def parse_answer(wire: bytes, **options: Any) -> dns.message.Message:
+    """As dnspython parses it; raises FormError if it is too long."""
+    if len(wire) > LARGEST:
+        words = f"it has {len(wire):,} bytes; at most {LARGEST:,} are read"
+        raise dns.exception.FormError(words)  # type: ignore[no-untyped-call]  # as the library does
+    return _parse(wire, **options)
+
+
+dns.message.from_wire = parse_answer  # type: ignore[assignment]  # the library has no setting for it
 
 
 class DnsServer(NamedTuple):

@@ -11,6 +11,7 @@ import urllib.request
 from collections.abc import Mapping
 from contextlib import aclosing
 from functools import lru_cache
+from typing import Any
 
 import certifi
 import httpcore
@@ -37,6 +38,16 @@ HOUR = 3_600.0
 REDIRECTS = 20
 httpcore.AsyncHTTP11Connection.READ_NUM_BYTES = 1_024
 """Bytes that are taken up before others have their turn: what they hold is parsed at once, and may be of a byte each."""
+_receive_event = httpcore.AsyncHTTP11Connection._receive_event  # the library has no setting for it
+
+
+async def _receive_in_turn(connection: httpcore.AsyncHTTP11Connection, timeout: float | None = None) -> Any:
+    """Of what TLS has decrypted the next bytes are there at once: nobody else had a turn, nor the deadline."""
+    await asyncio.sleep(0)
+    return await _receive_event(connection, timeout)
+
+
+httpcore.AsyncHTTP11Connection._receive_event = _receive_in_turn  # type: ignore[method-assign,assignment]  # as above
 EXPIRED, NOT_YET = 10, 9
 """Verification codes of OpenSSL. It says only the first fault it finds: of one that signed itself, that it did."""
 

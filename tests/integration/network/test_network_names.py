@@ -74,6 +74,17 @@ async def test_an_answer_too_long_for_udp_is_fetched_by_tcp(prober: ChildProber)
     assert sorted(answer.addresses) == sorted(many)
 
 
+MANY = addresses(*[f"192.0.{number // 250}.{number % 250}" for number in range(300)])
+
+
+@pytest.mark.parametrize("by_udp", [MANY, truncated])
+async def test_no_answer_is_read_that_takes_long(prober: ChildProber, by_udp: Reply) -> None:
+    async with name_server(by_udp, MANY) as server:
+        answer = await asked(prober, server)
+    assert answer.trouble is Trouble.BROKEN
+    assert "at most 4,096 are read" in answer.detail
+
+
 async def test_the_next_server_is_asked_when_one_does_not_answer(prober: ChildProber) -> None:
     async with name_server(lambda _: None) as silent, name_server(addresses("192.0.2.7")) as good:
         answer = await asked(prober, silent, good, seconds=3)
