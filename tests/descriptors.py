@@ -3,7 +3,7 @@
 import os
 import resource
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 
 @contextmanager
@@ -18,3 +18,14 @@ def no_descriptors(pid: int) -> Iterator[None]:
         yield
     finally:
         resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+
+
+def take_descriptors(given_back: ExitStack) -> list[int]:
+    """Have this process open nothing more, until the stack is left; some that it has open for that."""
+    usual = resource.getrlimit(resource.RLIMIT_NOFILE)
+    numbers = [os.open(os.devnull, os.O_RDONLY) for _ in range(32)]
+    for number in numbers:
+        given_back.callback(os.close, number)
+    given_back.callback(resource.setrlimit, resource.RLIMIT_NOFILE, usual)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(numbers) + 1, usual[1]))
+    return numbers

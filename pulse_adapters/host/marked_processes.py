@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
+from pulse_adapters.workers.descriptor_share import SPARE
 from pulse_adapters.workers.environment import EFFECT_MARK, LOG_MARK, PROCESS_MARK
 from pulse_adapters.workers.proc import (
     TICKS_PER_SECOND,
@@ -165,7 +166,8 @@ class MarkedProcesses:
             number = self._begun = self._begun + 1
         # As of the listing: who dies after that is `lost`, though another search may know it first.
         before = self._read
-        listing = {int(one.name): one.inode() for one in os.scandir("/proc") if one.name.isdecimal()}
+        entries = SPARE.read(lambda: list(os.scandir("/proc")))
+        listing = {int(one.name): one.inode() for one in entries if one.name.isdecimal()}
         listing.pop(os.getpid(), None)
         if most is not None and len(listing.keys() - before.keys()) > most:
             return False

@@ -8,12 +8,14 @@ import errno
 import os
 import resource
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
 T = TypeVar("T")
 
+_CLOSED_S = 0.001
 SHARE = 32
 """Descriptors that restarts of many processes at once need beside what they hold."""
 
@@ -50,6 +52,8 @@ class SpareDescriptor:
             if error.errno not in (errno.EMFILE, errno.ENFILE):
                 raise
         with self._lock:
+            if self._is_wanted and self._file is None:
+                time.sleep(_CLOSED_S)  # another thread looks in its place, and closes it in a moment
             self._give_up()
             try:
                 return look()

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import resource
 import socket
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from subprocess import Popen
 
 import pytest
 
+from pulse_adapters.host import marked_processes
 from pulse_adapters.host.marked_processes import MarkedProcesses, find_bearers
 from pulse_adapters.host.process_search import find_matching
 from pulse_adapters.workers import proc, process_memory
@@ -33,6 +33,7 @@ from pulse_adapters.workers.process_memory import (
 from pulse_adapters.workers.process_tree import in_tree, live_process_table
 from pulse_core.model.pattern import SearchPattern
 from pulse_core.ports.host import ProcessId
+from tests.descriptors import take_descriptors
 from tests.memory_hog import memory_hog
 from tests.processes import child_of_test
 
@@ -54,32 +55,24 @@ def test_a_process_that_works_on_its_memory_would_hold_who_reads_it(hog: int) ->
     assert slowest >= SLOW
 
 
-def take_descriptors(given_back: ExitStack) -> list[int]:
-    """Have this process open nothing more, until the stack is left; some that it has open for that."""
-    usual = resource.getrlimit(resource.RLIMIT_NOFILE)
-    numbers = [os.open(os.devnull, os.O_RDONLY) for _ in range(32)]
-    for number in numbers:
-        given_back.callback(os.close, number)
-    given_back.callback(resource.setrlimit, resource.RLIMIT_NOFILE, usual)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(numbers) + 1, usual[1]))
-    return numbers
-
-
 async def test_without_descriptors_nobody_is_taken_for_one_that_shows_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     spare = SpareDescriptor()
-    for module in (proc, process_memory):
+    for module in (proc, process_memory, marked_processes):
         monkeypatch.setattr(module, "SPARE", spare)
-    with child_of_test(Popen(["sleep", "987.5"], env={"WORD": "here"})) as one, ExitStack() as filled:
+    env = {"WORD": "here", EFFECT_MARK: "its-effect"}
+    with child_of_test(Popen(["sleep", "987.5"], env=env)) as one, ExitStack() as filled:
         filled.callback(one.kill)
-        assert proc.environment(one.pid) == b"\0WORD=here\0\0"
+        before = proc.environment(one.pid)
+        assert b"\0WORD=here\0" in before
         spare.hold()
         take_descriptors(filled)
         for _ in range(2):
             with pytest.raises(OSError, match="Too many open files"):  # the spare one is held again
                 os.open(os.devnull, os.O_RDONLY)
-            assert proc.environment(one.pid) == b"\0WORD=here\0\0"
+            assert proc.environment(one.pid) == before
+            assert [it.pid for it in await find_bearers(effect="its-effect")] == [one.pid]
             found = await find_matching({"it": SearchPattern(r"^sleep 987\.5$")})
             assert [it.pid for it in found["it"]] == [one.pid]
 

@@ -3,11 +3,14 @@
 import errno
 import os
 import resource
+import time
+from contextlib import ExitStack
 from typing import NoReturn
 
 import pytest
 
-from pulse_adapters.workers.descriptor_share import are_descriptors_scarce
+from pulse_adapters.workers.descriptor_share import SpareDescriptor, are_descriptors_scarce
+from tests.descriptors import take_descriptors
 
 
 @pytest.mark.parametrize(
@@ -27,3 +30,27 @@ def test_they_are_where_none_is_left_to_look_with(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(os, "listdir", refuse)
     assert are_descriptors_scarce()
+
+
+def test_the_spare_one_is_waited_for_that_another_thread_was_quicker_to_take(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spare, others = SpareDescriptor(), list[int]()
+
+    def look() -> bool:
+        os.close(os.open("/proc/self/stat", os.O_RDONLY))
+        return True
+
+    def look_while_another_begins() -> bool:
+        look()
+        others.append(os.open("/proc/self/stat", os.O_RDONLY))
+        return True
+
+    monkeypatch.setattr(time, "sleep", lambda _: os.close(others.pop()) if others else None)
+    spare.hold()
+    with ExitStack() as filled:
+        take_descriptors(filled)
+        assert spare.read(look_while_another_begins)
+        assert spare.read(look)
+        with pytest.raises(OSError, match="Too many open files"):  # it is held again
+            os.open(os.devnull, os.O_RDONLY)
