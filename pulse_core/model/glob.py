@@ -27,11 +27,14 @@ _NOTHING = r"[^\x{0}-\x{10FFFF}]"
 
 def glob_fault(pattern: str) -> str:
     """Why the pattern matches nothing at all; empty if it may match."""
+    return _size_fault(pattern) or ("" if usable_pattern(pattern) else "it can't be read as a pattern")
+
+
+def _size_fault(pattern: str) -> str:
     if not 0 < len(pattern) <= LONGEST:
         return f"it has {len(pattern):,} characters, not 1 to {LONGEST}"
-    if (count := sum(map(pattern.count, "*?["))) > WILDCARDS:
-        return f"it has {count} wildcards; at most {WILDCARDS} are read"
-    return "" if _search(pattern) else "it can't be read as a pattern"
+    count = sum(map(pattern.count, "*?["))
+    return f"it has {count} wildcards; at most {WILDCARDS} are read" if count > WILDCARDS else ""
 
 
 def glob_matches(pattern: str, text: str) -> bool:
@@ -43,10 +46,9 @@ def glob_matches(pattern: str, text: str) -> bool:
 @lru_cache(maxsize=PATTERNS)
 def usable_pattern(pattern: str) -> SearchPattern | None:
     """The pattern as it is searched; None if it has a fault, and matches nothing."""
-    return None if glob_fault(pattern) else _search(pattern)
+    return None if _size_fault(pattern) else _search(pattern)
 
 
-@lru_cache(maxsize=PATTERNS)
 def _search(pattern: str) -> SearchPattern | None:
     middle = pattern.strip("*")
     if not middle:

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -235,8 +236,8 @@ class Gate:
             return [RecordedDraft(open_[0], existing=True)]
         if taken := [event.subject for event in open_ if event]:
             raise Refused(f"the key {taken[0]!r} is open already; add its effect by itself to be told its id")
-        for claim in wanted:
-            if wanted.count(claim) > 1:
+        for claim, times in Counter(wanted).items():
+            if times > 1:
                 raise Refused(f"{claim} is wished twice at once; one after the other may have it")
             holder = self._holder(claim)
             if holder and not any(holder.id == one.id or _gives_way(holder, one) for one in drafts):
