@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 LOAD = 10.0
 """Seconds in which an engine must be loaded, and a batch of history folded."""
+WHOLE, ROW = 60.0, 0.001
+"""Seconds in which all that is done, and those more that it has for each row of the log: a rollback waits for it."""
 _MIB = 1024 * 1024
 
 
@@ -46,6 +48,7 @@ class ChildHosts:
     group: MakeGroup = no_host_group
     dev: bool = False
     load: float = LOAD
+    whole: float = WHOLE
     _spare: RuleChild | None = field(default=None, init=False)
 
     async def start(
@@ -57,17 +60,21 @@ class ChildHosts:
         child, self._spare = self._spare or self._child(), None
         from pulse_adapters.rule_host.host import ChildRuleHost
 
+        whole = self.whole + prev.state.seq * ROW
         try:
-            run_as = await asyncio.to_thread(self.run_as)
-            child.group = await asyncio.to_thread(self.group, RULES, prev.settings.engine.memory)
-            root = await run_as.path_of(revision)
-            confined = await self._confine(child, root, run_as.user, prev)
-            reply = await self._load(child)
-            names = reply.names(self.plugins)
-            await self._rebuild(child, reply, prev.state.seq, history, kept)
-            return ChildRuleHost(child, reply.loaded(confined, child.group.parts), names, prev)
+            async with asyncio.timeout(whole) as limit:
+                run_as = await asyncio.to_thread(self.run_as)
+                child.group = await asyncio.to_thread(self.group, RULES, prev.settings.engine.memory)
+                root = await run_as.path_of(revision)
+                confined = await self._confine(child, root, run_as.user, prev)
+                reply = await self._load(child)
+                names = reply.names(self.plugins)
+                await self._rebuild(child, reply, prev.state.seq, history, kept)
+                return ChildRuleHost(child, reply.loaded(confined, child.group.parts), names, prev)
         except BaseException as error:
             await child.shut_down()
+            if isinstance(error, TimeoutError) and limit.expired():
+                raise CannotLoad(f"it was not loaded, and the log folded, within {whole:,.0f} s") from error
             if isinstance(error, WorkerFault):
                 raise CannotLoad(f"{child.title} said {error}") from error
             raise

@@ -1,6 +1,7 @@
 """What an engine may consist of besides rules, and what is said of one that can't be loaded."""
 
 import sys
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -195,6 +196,21 @@ async def test_history_that_cannot_be_folded_is_a_reason_not_to_load(tmp_path: P
     )
     with pytest.raises(CannotLoad, match="projection:mine: took longer than 3,000 ms"):
         await start
+
+
+async def test_a_history_that_is_folded_for_ever_batch_by_batch_is_one_too(tmp_path: Path) -> None:
+    text = (
+        "from pulse_core import Projection\nRULES = []\n"
+        "PROJECTIONS = {'mine': Projection(start=0, step=lambda value, event: value)}\n"
+    )
+
+    async def endless(after: int) -> AsyncIterator[Sequence[Event]]:
+        while True:
+            yield [error(1)]
+
+    hosts = ChildHosts(load=60.0, whole=2.0)
+    with pytest.raises(CannotLoad, match="not loaded, and the log folded, within 2 s"):
+        await hosts.start(written(tmp_path, "", text), at(1, grown([error(1)])), endless, {})
 
 
 async def test_what_rules_ordinarily_import_is_there(tmp_path: Path) -> None:
