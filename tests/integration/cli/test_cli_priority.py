@@ -2,6 +2,7 @@
 
 import os
 import sys
+from pathlib import Path
 
 import psutil
 import pytest
@@ -44,7 +45,7 @@ timeout = "100s"
 def test_the_daemon_comes_before_others_and_nothing_that_it_starts_does(quiet: CliHome) -> None:
     quiet.configure(SETTINGS)
     quiet.upulse("init")
-    quiet.start_daemon()
+    quiet.upulse("daemon", "start")  # which begins a session
     daemon = psutil.Process(quiet.status()["daemon"]["pid"])
     try:
         look_at(daemon, quiet)
@@ -74,3 +75,18 @@ def look_at(daemon: psutil.Process, quiet: CliHome) -> None:
     others = [one for one in daemon.children(recursive=True) if one.pid not in kept]
     assert len(others) >= 3  # the rule host, the program of nobody, and its probe
     assert {one.pid: one.nice() for one in others if one.nice() < 0} == {}
+    if (grouped := session_niceness(daemon.pid)) is not None:
+        assert grouped == NICENESS
+        own = [
+            pid for pid in (*kept, *(one.pid for one in others)) if os.getsid(pid) != os.getsid(daemon.pid)
+        ]
+        assert len(own) >= len(kept) + 3
+        assert {pid: session_niceness(pid) for pid in own} == dict.fromkeys(own, 0)
+
+
+def session_niceness(pid: int) -> int | None:
+    """That of its session, as the scheduler sees it; None where the kernel does not group by sessions."""
+    try:
+        return int(Path(f"/proc/{pid}/autogroup").read_text().split()[-1])
+    except FileNotFoundError:
+        return None

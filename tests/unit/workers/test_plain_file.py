@@ -121,6 +121,7 @@ def test_nobody_else_opens_files_so_by_itself() -> None:
 WRITERS = {
     "pulse_adapters/host/daemon_log_file.py": "in the home, as its owner",
     "pulse_adapters/metrics/process.py": "the kernel's",
+    "pulse_adapters/workers/priority.py": "the same",
     "pulse_core/app/demo.py": "a home that was made for it",
     "upulse_cli/wiring/demo.py": "the same",
 }
