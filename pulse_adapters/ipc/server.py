@@ -4,7 +4,7 @@ import asyncio
 import os
 import socket
 import stat
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -25,9 +25,11 @@ from pulse_adapters.ipc.protocol import (
     short_socket_path,
 )
 from pulse_adapters.ipc.wire import ConnectionClosed, Wire, WireLimits
+from pulse_core.model.batches import in_batches
 from pulse_core.model.errors import PulseError
 from pulse_core.model.json_types import Json
 from pulse_core.model.payload import Role
+from pulse_core.projections.state import encode_in_pieces
 
 Answer = AsyncIterator[Mapping[str, Json]]
 Handler = Callable[[Peer, Mapping[str, Json]], Answer]
@@ -36,6 +38,9 @@ PeerOf = Callable[[socket.socket], Peer]
 
 _LIMITS = WireLimits()
 _QUEUE = 100
+LARGE, LEVELS, PIECE = "state", 4, 1 << 16
+"""What is asked for where an answer may have any size; how far down its mappings that is encoded in parts; and how many
+characters are sent at a time."""
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S, _EXHAUSTED_S = 0.002, 0.01, 1.0
 _OURS = frozenset({"lock", "lock.new", "pid", "reserve", "pulse.sock"})
 
@@ -164,7 +169,7 @@ class _ConnectionHandler:
             op = asked["op"]
             place = self.limit.following() if has_no_end(asked) else nullcontext()
             with place, _Heartbeat(wire, self._limits.beat):
-                await _send_answers(wire, self._handler(wire.peer, asked))
+                await _send_answers(wire, self._handler(wire.peer, asked), _pieces if op == LARGE else _whole)
             await wire.send(END)
         except ConnectionClosed:
             raise
@@ -188,12 +193,29 @@ def _unwelcome(peer: Peer) -> str:
     return ""
 
 
-async def _send_answers(wire: Wire, answers: Answer) -> None:
+def _whole(answer: Mapping[str, Json]) -> Iterable[bytes]:
+    return (item(answer),)
+
+
+def _pieces(answer: Mapping[str, Json]) -> Iterator[bytes]:
+    """The line of a large answer, a part at a time: to encode all of it would hold up the loop, and all of it would lie in
+    memory until it is read."""
+    texts = encode_in_pieces({"item": answer}, LEVELS)
+    for some in in_batches(texts, PIECE, len, PIECE):
+        yield "".join(some).encode()
+    yield b"\n"
+
+
+async def _send_answers(
+    wire: Wire, answers: Answer, line_of: Callable[[Mapping[str, Json]], Iterable[bytes]]
+) -> None:
     """Send the answers as they come, and end whoever makes them when nobody listens any more."""
     try:
         async for answer in answers:
-            await wire.send(item(answer))
-            await asyncio.sleep(0)
+            for part in line_of(answer):
+                wire.is_in_line = not part.endswith(b"\n")
+                await wire.send(part)
+                await asyncio.sleep(0)
     finally:
         if isinstance(answers, AsyncGenerator):
             await answers.aclose()

@@ -51,6 +51,8 @@ class Wire(asyncio.Protocol):
         """When the last request was done, or else the connection was made; the loop's time."""
         self._writable = asyncio.Event()
         self._writable.set()
+        self.is_in_line = False
+        """Whether a part of a line was said, and the rest comes next."""
         self.owner: asyncio.Task[None] | None = None
         """The task to cancel when the caller is gone: what it asked for concerns nobody any more."""
 
@@ -140,7 +142,7 @@ class Wire(asyncio.Protocol):
 
     def still_here(self) -> None:
         """Say that the daemon lives, unless the caller has things to read anyway."""
-        if not self._unsent():
+        if not (self._unsent() or self.is_in_line):
             self.say(ALIVE)
 
     def close(self) -> None:

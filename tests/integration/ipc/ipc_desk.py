@@ -15,6 +15,8 @@ from pulse_adapters.ipc.server import serve
 from pulse_adapters.ipc.wire import WireLimits
 from pulse_core.model.errors import HomeBusy, PulseError, Refused
 
+LARGE = {"tasks": {str(n): {"prompt": "x" * 8_000, "labels": ["ä", n]} for n in range(2_000)}}
+
 
 class Desk:
     """A handler with one operation for each thing a caller may meet."""
@@ -52,6 +54,8 @@ class Desk:
                     await asyncio.Event().wait()
                 finally:
                     self.ended.append("for-ever")
+            case "state":
+                yield {"value": LARGE}
             case "flood":
                 try:
                     while True:

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from pulse_adapters.ipc.protocol import END
 from pulse_adapters.ipc.wire import WireLimits
-from tests.integration.ipc.ipc_desk import Desk, opened
+from tests.integration.ipc.ipc_desk import LARGE, Desk, opened
 
 ASK = b'{"v": 1, "op": "echo", "n": 1}\n'
 FOR_EVER = b'{"v": 1, "op": "for-ever"}\n'
@@ -148,6 +149,28 @@ async def test_a_stream_that_is_not_read_is_bounded_and_then_dropped(path: Path)
         assert resident() - before < 8 << 20
         assert await still_answers(path)
     assert request_handler.ended == ["flood"]
+
+
+async def test_a_large_answer_that_is_not_read_lies_in_nobody_s_memory(path: Path) -> None:
+    async with Desk().serve(path, WireLimits(stuck=0.5)), connected(path) as (_, writer):
+        writer.transport.pause_reading()  # type: ignore[attr-defined]  # the stubs know only the base class
+        before = resident()
+        for _ in range(5):
+            writer.write(b'{"v": 1, "op": "state"}\n')
+            await asyncio.sleep(0.05)
+        assert resident() - before < 8 << 20
+        assert await still_answers(path)
+
+
+async def test_nothing_is_said_in_the_midst_of_a_large_answer(path: Path) -> None:
+    async with Desk().serve(path, WireLimits(beat=1e-4)), connected(path) as (reader, writer):
+        writer.write(b'{"v": 1, "op": "state"}\n')
+        said = bytearray()
+        while not said.endswith(END):
+            said += await reader.read(1 << 16)
+            await asyncio.sleep(0)
+        lines = [json.loads(line) for line in said.splitlines()]
+        assert [one["item"]["value"] for one in lines if "item" in one] == [LARGE]
 
 
 def resident() -> int:
