@@ -11,6 +11,8 @@ from upulse_cli.output import console, draw, put, put_json, say
 NAMES = (".pid", ".started", ".probe.failing")
 """Ends of numbers that name something, or a time, and have no course."""
 
+LONGEST_COURSE = 30
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -78,7 +80,7 @@ def vitals(
     elif [one.name for one in found] == [key]:
         draw_plot(found[0])
     else:
-        draw(table(found))
+        draw(table(found, console().width))
 
 
 def to_json(one: "Series") -> dict[str, object]:
@@ -88,21 +90,23 @@ def to_json(one: "Series") -> dict[str, object]:
     return {"name": one.name, "points": [{"at": iso(point.at), "value": point.value} for point in one.points]}
 
 
-def table(found: "Sequence[Series]") -> "PlainTable":
-    """One row a number: its newest value, with its time if others of its sense are newer, its bounds, and its course."""
+def table(found: "Sequence[Series]", width: int) -> "PlainTable":
+    """One row a number: its newest value, with its time if others of its sense are newer, its bounds, and its course, which
+    is as long as so many characters a line allow."""
     from pulse_core.model.moment import iso
     from upulse_cli.time_args import local
     from upulse_cli.views.plot import sparkline, vital
-    from upulse_cli.views.table import PlainTable
+    from upulse_cli.views.table import RULED_GAPS, PlainTable
 
     newest: dict[str, int] = {}
     for one in found:
         sense, at = one.name.partition(".")[0], one.points[-1].at
         newest[sense] = max(at, newest.get(sense, at))
 
-    drawn = PlainTable(
-        "vital", "last", "lowest", "highest", "course", right=("last", "lowest", "highest"), ruled=True
-    )
+    heads = ("vital", "last", "lowest", "highest", "course")
+    numbers = heads[1:4]
+    drawn = PlainTable(*heads, right=numbers, split=numbers, whole=("vital",), ruled=True)
+    rows: list[tuple[tuple[str, ...], list[float]]] = []
     for one in found:
         values = [point.value for point in one.points]
         low, high = min(point.low for point in one.points), max(point.high for point in one.points)
@@ -110,8 +114,12 @@ def table(found: "Sequence[Series]") -> "PlainTable":
         # What is not in the newest sample, as the size of a file that is gone, is not how things are now.
         if (at := one.points[-1].at) < newest[one.name.partition(".")[0]]:
             last = f"{last} at {local(iso(at))}"
-        course = "" if one.name.endswith(NAMES) else sparkline(values)
-        drawn.line(one.name, last, *bounds, course)
+        rows.append(((one.name, last, *bounds), [] if one.name.endswith(NAMES) else values))
+    gap, edges = RULED_GAPS
+    taken = sum(max(map(len, cells)) + gap for cells in zip(heads, *(row for row, _ in rows), strict=False))
+    longest = min(LONGEST_COURSE, max(len(heads[-1]), width - taken - edges))
+    for row, values in rows:
+        drawn.line(*row, sparkline(values, longest))
     return drawn
 
 

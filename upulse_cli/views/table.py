@@ -20,26 +20,31 @@ GAPS, RULED_GAPS = (2, 0), (3, 2)
 
 
 class PlainTable(Table):
-    """A table with these columns. right: those of numbers, which stay whole; whole: others that do, since they are copied;
-    the others take several lines where there is too little room, the widest ones first; ruled: a line below the headings,
-    which are dim otherwise."""
+    """A table with these columns.
+
+    right: those of numbers, which stay whole; split: those of them of which only the words do, each on a line if need be,
+    as a time below its number; whole: others that stay whole, since they are copied; the others take several lines where
+    there is too little room, the widest ones first; ruled: a line below the headings, which are dim otherwise.
+    """
 
     def __init__(
         self,
         *columns: str,
         right: Collection[str] = (),
         whole: Collection[str] = (),
+        split: Collection[str] = (),
         ruled: bool = False,
     ) -> None:
         super().__init__(
             box=box.SIMPLE_HEAD if ruled else None, pad_edge=False, header_style="" if ruled else "dim"
         )
+        self._split = split
         for name in columns:
             number = name in right
             self.add_column(
                 name,
                 justify="right" if number else "left",
-                no_wrap=number or name in whole,
+                no_wrap=(number and name not in split) or name in whole,
                 overflow="fold",
             )
             self._keep(self.columns[-1], Text(name))
@@ -52,7 +57,7 @@ class PlainTable(Table):
         self.add_row(*texts)
 
     def _keep(self, column: Column, text: Text) -> None:
-        words = [text] if column.no_wrap else text.split()
+        words = [text] if column.no_wrap else text.split(" " if column.header in self._split else "\n")
         longest = max((word.cell_len for word in words), default=0)
         column.min_width = max(column.min_width or 0, longest)
         column.max_width = max(column.max_width or 0, text.cell_len)
@@ -76,7 +81,8 @@ class PlainTable(Table):
 
     def _least(self, column: Column, kept: int) -> int:
         longest = column.min_width or 0
-        return longest if column.no_wrap else min(longest, max(kept, len(str(column.header))))
+        is_kept = column.no_wrap or column.header in self._split
+        return longest if is_kept else min(longest, max(kept, len(str(column.header))))
 
     def _blocks(self) -> RenderResult:
         """Each row as lines of heading and cell, for so little room that a table would leave out columns."""

@@ -162,7 +162,7 @@ def story() -> tuple[dict[str, Any], Sequence[Mapping[str, Any]], Mapping[str, A
     return dict(status), [one.spelled() for one in fold.state.at(now)], told
 
 
-def screens() -> Iterator[tuple[str, RenderableType]]:
+def screens(width: int) -> Iterator[tuple[str, RenderableType]]:
     """Each screen with its command."""
     status, incidents, told = story()
     yield "status", overview(status)
@@ -176,7 +176,7 @@ def screens() -> Iterator[tuple[str, RenderableType]]:
     yield "run list", run_table(RUNS)
     yield "agents list", agent_table(AGENTS)
     yield "explain", explanation(EXPLAINED)
-    yield "vitals", vitals_table(list(sensed()))
+    yield "vitals", vitals_table(list(sensed()), width)
     yield "profile", profile_tables(PROFILED)
     yield "silence list", silence_tables(SILENCES)
     yield "task list", task_table(list(TASKS.tasks.values()), CREATED)
@@ -197,7 +197,7 @@ def sensed() -> Iterator[Series]:
 def on_terminal(width: int) -> str:
     """All screens on a terminal as wide as this."""
     console = Console(file=StringIO(), width=width, markup=False, highlight=False, emoji=False)
-    for command, screen in screens():
+    for command, screen in screens(width):
         console.print(Group(Text(f"$ upulse {command}"), screen, Text()))
     assert isinstance(console.file, StringIO)
     return "".join(f"{line.rstrip()}\n" for line in console.file.getvalue().splitlines())
@@ -206,7 +206,7 @@ def on_terminal(width: int) -> str:
 def in_pipe() -> str:
     """All screens as another program reads them."""
     with redirect_stdout(StringIO()) as out:
-        for command, screen in (*screens(), ("board", boards(TASKS, "", CREATED))):
+        for command, screen in (*screens(160), ("board", boards(TASKS, "", CREATED))):
             print(f"$ upulse {command}")
             draw(screen)
             print()

@@ -97,7 +97,7 @@ def test_whatever_number_somebody_s_watcher_brings_the_others_are_shown_too() ->
     numbers = [1.7e308, -1.7e308, *[1.7e308] * 100, 5e-324, 0.0]
     points = [Point(at, number, number, number) for at, number in enumerate(numbers)]
     series = [Series("mine.odd", points), Series("mine.odd.probe.failing", points[:2])]
-    assert "mine.odd" in drawn(vitals_table(series))
+    assert "mine.odd" in drawn(vitals_table(series, 80))
     assert len(plot(numbers)) == 10
 
 
@@ -329,11 +329,23 @@ def test_a_vital_that_is_not_in_the_newest_sample_is_told_with_its_time() -> Non
         )
 
     of = [sensed("llm.page.failures", 5), sensed("llm.page.ok", 0, 1), sensed("network.streak", 3)]
-    shown = [line.split() for line in drawn(vitals_table(of), width=120).splitlines()]
+    shown = [line.split() for line in drawn(vitals_table(of, 120), width=120).splitlines()]
     lasts = {line[0]: line[1:-3] for line in shown if line and line[0].startswith(("llm", "network"))}
     assert lasts["llm.page.ok"] == ["1"]
     assert lasts["network.streak"] == ["3"]
     assert " ".join(lasts["llm.page.failures"]) == f"5 at {local(iso(begin))}"
+
+
+@pytest.mark.parametrize("width", [60, 85, 120])
+def test_names_of_vitals_are_never_broken_nor_are_the_words_of_numbers(width: int) -> None:
+    names = [f"process-usage.gateway-of-the-agents.{what}" for what in ("memory", "cpu")]
+    points = [Point(at, *[at % 2 + 0.5] * 3) for at in range(40)]
+    found = [Series(names[0], points[:20]), Series(names[1], points)]
+    text = drawn(vitals_table(found, width), width)
+    assert all(word in text for word in (*names, "highest", local(iso(19))))
+    assert ("lowest   50%" in text) == (
+        width < 80
+    )  # each in lines of its own, where there is too little room
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
