@@ -60,6 +60,7 @@ class DaemonControl:
     background: BackgroundDaemon
     unit: DaemonUnit
     is_held: Callable[[], bool]
+    lost: Callable[[], int | None]
     stop_grace: Callable[[], float]
     set_up_account: Callable[[], str]
     end_hosts: Callable[[], None]
@@ -127,6 +128,11 @@ class DaemonControl:
             self.say("Stopped through systemctl.")
             return True
         pid = self._stop_background()
+        if pid is None and (lost := self.lost()):
+            raise PulseError(
+                f"process {lost} is the daemon of this home, and its lock is out of reach, since its file system was mounted"
+                f" anew; stop it with: kill {lost}"
+            )
         self.say(f"Stopped, it was process {pid}." if pid else "No daemon runs.")
         return pid is not None
 

@@ -167,7 +167,7 @@ def offline_status(home: HomeContext, holder: LockHolder | None, has_refused: bo
     signs = [*(tick.moment for tick in ticks[:1]), *(sample.moment for sample in samples)]
     newest = {sample.key: sample for sample in samples}
     control = state.control
-    holder = holder or _lost_holder(home)
+    holder = holder or lost_holder(home)
     died = holder is None and bool(control.started) and not control.stopped
     stopped = iso(control.stopped.at) if control.stopped else last_seen(home, signs) if died else ""
     daemon = silent_daemon(holder, stopped, has_refused)
@@ -189,7 +189,8 @@ def offline_status(home: HomeContext, holder: LockHolder | None, has_refused: bo
     return whole
 
 
-def _lost_holder(home: HomeContext) -> LockHolder | None:
+def lost_holder(home: HomeContext) -> LockHolder | None:
+    """The daemon with this home's log, while nobody holds the lock; None if there is none."""
     with suppress(NoHome), home.events() as log:
         return next((home.daemon.lost_holder(event.host) for event in log.events(limit=1)), None)
     return None

@@ -3,6 +3,7 @@
 import glob
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,13 @@ def daemon_control(home: HomeContext) -> DaemonControl:
         except (PulseError, OSError):
             return os.path.exists(home.layout.saved_log)  # where it was left
 
+    def lost() -> int | None:
+        from pulse_core.app.status import lost_holder  # seldom needed
+
+        with suppress(PulseError, OSError):
+            return found.pid if (found := lost_holder(home)) else None
+        return None
+
     def is_log_there() -> bool:
         there = home.layout
         return there.events.exists() or there.saved_log.exists() or not there.path.exists()
@@ -111,6 +119,7 @@ def daemon_control(home: HomeContext) -> DaemonControl:
         background=daemon_process(home.layout),
         unit=SystemdUnit(path),
         is_held=lambda: home.daemon.lock_holder() is not None,
+        lost=lost,
         stop_grace=stop_grace,
         set_up_account=set_up_account,
         end_hosts=partial(end_hosts_left_over, path),

@@ -20,10 +20,12 @@ class Machine:
         self.ended: list[int | None] = []
         self.held: dict[str, int] = {}
         self.is_end_recorded, self.is_log_there = False, True
+        self.lost: int | None = None
         self.control = DaemonControl(
             background=self.background,
             unit=self.unit,
             is_held=lambda: self.background.pid is not None or self.unit.is_active(),
+            lost=lambda: self.lost,
             stop_grace=lambda: 1.0,
             set_up_account=lambda: "Rules of your own run as the user x.",
             successor=self.successor,
@@ -42,6 +44,14 @@ class Machine:
         except KeyboardInterrupt:
             assert patience == 6.0
             work()
+
+
+def test_one_whose_file_system_was_mounted_anew_is_named_and_not_called_none() -> None:
+    machine = Machine()
+    machine.lost = 4712
+    with pytest.raises(PulseError, match="process 4712 is the daemon of this home"):
+        machine.control.stop()
+    assert machine.said == []
 
 
 def test_without_a_unit_it_runs_in_the_background() -> None:
