@@ -7,6 +7,7 @@ import re
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -150,7 +151,8 @@ def shards(directory: Path, before: float) -> Iterator[Shard]:
     except FileNotFoundError:
         return
     for name in names:
-        yield _shard(directory / name, before)
+        with suppress(NotADirectoryError):  # as any unknown file
+            yield _shard(directory / name, before)
 
 
 def _shard(path: Path, before: float) -> Shard:

@@ -80,6 +80,16 @@ async def test_only_old_objects_that_nothing_names_go(home: Home) -> None:
     assert await sweep() == SweepResult()
 
 
+async def test_what_is_no_folder_of_objects_ends_no_sweep(home: Home) -> None:
+    objects = FileObjects(home.objects)
+    await large_event(home, objects, "x")
+    age(objects, orphan := await objects.put(b"orphan"))
+    other = "00" if orphan[:2] != "00" else "01"
+    (home.objects / other).write_text("no folder")
+    assert (await sweeper(home, FileObjects(home.objects))()).objects == 1
+    assert (home.objects / other).read_text() == "no folder"
+
+
 async def test_rows_that_came_since_the_last_sweep_are_known_to_the_next(home: Home) -> None:
     objects = FileObjects(home.objects)
     sweep = sweeper(home, FileObjects(home.objects))
