@@ -235,8 +235,9 @@ class Commits:
                 )
             if self._files.are_elsewhere():
                 raise LogGone(
-                    f"something was mounted over {self._path.parent} while the daemon had it open: nothing is recorded any"
-                    f" more, and nothing is lost; unmount it: umount {self._path.parent}"
+                    f"something was mounted over {self._path.parent} while the daemon had it open, or what was mounted there"
+                    f" is gone: nothing is recorded any more, and nothing is lost; umount {self._path.parent}, or mount"
+                    " again what is gone"
                 )
             self._refuse(fault)
 
