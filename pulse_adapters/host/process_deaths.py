@@ -49,6 +49,10 @@ class ProcessDeaths:
         """What one of these was started with, dead or alive, as far as it is kept; empty if it was not to be read."""
         return variables_in(self._environments.get(found, b""))
 
+    def may_have_more(self, found: ProcessId) -> bool:
+        """Whether it was started with more than is kept."""
+        return len(self._environments.get(found, b"")) >= MOST_KEPT
+
     def close(self) -> None:
         """Stop watching all processes."""
         for found in list(self._handles):

@@ -515,7 +515,7 @@ class LinuxProcessTable:
         return variable_in(environment(found.pid), UNLOGGED_MARK)
 
     async def last_lines(self, process: ProcessSettings, found: ProcessId, since: int) -> str:
-        if self._outputs is None:
+        if self._outputs is None or self._deaths.may_have_more(found):  # of which any may be a secret
             return ""
         path = self._outputs / f"{process.name}.log"
         try:

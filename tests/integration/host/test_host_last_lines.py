@@ -52,7 +52,14 @@ async def test_of_an_environment_of_any_size_no_more_is_kept_than_can_be_looked_
     kept = deaths.variables(found)
     assert kept["NAME_0"] == "value"
     assert len(given) // 3 < len(kept) < len(given) * 2 // 3
+    assert deaths.may_have_more(found)
     deaths.close()
+    table = LinuxProcessTable(spawner, outputs=tmp_path)
+    table.hold([found], lambda _: None)
+    (tmp_path / "it.log").write_text("a secret that lies behind what is kept\n")
+    assert await table.last_lines(SETTINGS.process[0], NOBODY, 0) != ""
+    assert await table.last_lines(SETTINGS.process[0], found, 0) == ""
+    table.close()
     os.kill(found.pid, signal.SIGKILL)
 
 
