@@ -342,7 +342,7 @@ def test_names_of_vitals_are_never_broken_nor_are_the_words_of_numbers(width: in
     points = [Point(at, *[at % 2 + 0.5] * 3) for at in range(40)]
     found = [Series(names[0], points[:20]), Series(names[1], points)]
     text = drawn(vitals_table(found, width), width)
-    assert all(word in text for word in (*names, "highest", local(iso(19))))
+    assert all(word in text for word in (*names, "highest", *local(iso(19)).split()))
     assert ("lowest   50%" in text) == (
         width < 80
     )  # each in lines of its own, where there is too little room
