@@ -544,7 +544,7 @@ def _unwanted_status(
         seen = _what_is_seen(history, look)
         why = f"{seen}, though {stop.by} wants it down {rest}: somebody started it"
         return ProcessStatus(ProcessState.UP, left, why, tell=True)
-    is_down = history.up is None and history.starting is None
+    is_down = history.up is None and history.starting is None and not _is_deaf(look)
     if stop.worked or (is_down and not _has_left(process, stop, look)):
         lasting = (
             rest
@@ -570,6 +570,11 @@ def _unwanted_status(
     if stop.tries < STOP_TRIES:
         return ProcessStatus(ProcessState.STOPPING, why=story, stop=True)
     return ProcessStatus(ProcessState.STOPPING, left, f"{story}; not tried again", tell=True)
+
+
+def _is_deaf(look: Mapping[str, Json]) -> bool:
+    """Whether it lives and does not serve, which counts as dead while it should run, but not where it is to be down."""
+    return look.get("pid") is not None and bool(look.get("probe", {}).get("in_a_row"))
 
 
 def _has_left(process: ProcessSettings, stop: Intent, look: Mapping[str, Json]) -> bool:

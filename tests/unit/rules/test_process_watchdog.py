@@ -341,6 +341,22 @@ def test_what_a_person_wants_down_is_stopped_in_his_name() -> None:
     assert notes(story) == ["gateway: stopping: ada wants it down"]
 
 
+def test_what_lives_and_does_not_serve_is_stopped_too_when_a_person_wants_it_down() -> None:
+    """It counts as dead while it waits for its restart, and would else be called stopped and go on."""
+    story = die(up(a_story(exec=["probe"])))
+    deaf = {"up": False, "pid": 7, "started": 70, "probe": {"in_a_row": 3, "error": "no answer"}}
+    story.sample("process-alive", gateway=deaf)
+    story.event(ProcessStopRequested(expires_us=HOUR_US), "gateway", actor="ada")
+    story.tick()
+    story.expect("stop-process", key=STOP)
+    assert notes(story) == ["gateway: stopping: ada wants it down"]
+    story.acked(STOP)
+    dead = {"up": False, "pid": None, "probe": {"in_a_row": 4, "error": "no answer"}}
+    story.after("1s").sample("process-alive", gateway=dead).tick()
+    story.expect_nothing("stop-process")
+    assert notes(story)[-1].startswith("gateway: stopped: stopped by ada")
+
+
 def test_restarts_since_it_was_healthy_are_told_from_those_that_its_budget_counts() -> None:
     story = up(a_story())
     for healthy in (True, True, True, True, False):  # with its default budget, five within ten minutes
