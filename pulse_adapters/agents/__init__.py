@@ -17,10 +17,8 @@ from pulse_core.ports.watcher import Watcher
 from pulse_core.settings.settings import Settings
 from pulse_core.watch.on_demand import WatcherOnDemand
 
-scopes = run_scopes
-"""What callers of the socket that are runs are bound to."""
-sockets = run_sockets
-"""Where runs of other users are answered, each with the group of that user."""
+scopes, sockets = run_scopes, run_sockets
+"""What callers of the socket that are runs are bound to; and where those of other users are answered, each by its group."""
 
 
 def needed_watchers(context: WatcherContext) -> Sequence[Watcher]:

@@ -66,7 +66,6 @@ def run_scopes(context: WatcherContext) -> Callable[[int, int, str], Awaitable[R
     A run is known by the user that an agent has for itself, by its control group, or by the mark in its environment: one of
     the daemon's own user could take off that mark.
     """
-
     files = FileThreads(in_child=False)
 
     def known(run: str) -> bytes:
@@ -83,9 +82,8 @@ def run_scopes(context: WatcherContext) -> Callable[[int, int, str], Awaitable[R
                 raise Refused("a run of an agent is answered if it says its token, that of PULSE_TOKEN")
             return None
         run = token.partition(":")[0]
-        its = (
-            await files.ask(str(context.home.path), partial(known, run), run) if _RUN.fullmatch(run) else b""
-        )
+        asked = partial(known, run)
+        its = await files.ask(str(context.home.path), asked, run) if _RUN.fullmatch(run) else b""
         if not its or not hmac.compare_digest(its, token.encode(errors="replace")):
             raise Refused(f"process {pid} of uid {uid} has said a token that is no run's, or was long ago")
         if own and run not in own:

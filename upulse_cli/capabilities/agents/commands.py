@@ -56,8 +56,7 @@ def ps(as_json: AsJson = False, home: HomeDir = None) -> None:
     """List the programs of agents that run now."""
     from pulse_core.agents.listing import runs_json
 
-    found = runs_json(seen(home))
-    put_or_draw(found, as_json, "capabilities.agents.views.run_table", "No agent is at work.")
+    put_or_draw(runs_json(seen(home)), as_json, "capabilities.agents.views.run_table", "No agent is at work.")
 
 
 @agents.command()
@@ -90,10 +89,8 @@ def worktrees(
     runs = current_value(where, RUNS)
     found = [{"task": task, "path": path, "kept": None} for task, path in runs.worktrees.items()]
     found += [{"task": task, "path": one.path, "kept": one.why} for task, one in runs.kept.items()]
-    text = "\n".join(
-        f"{one['task']}  {one['path']}: {one['kept'] or 'its task has not ended'}" for one in found
-    )
-    return CommandResult(text, lambda: found, "" if found else "No task has a folder.")
+    lines = (f"{one['task']}  {one['path']}: {one['kept'] or 'its task has not ended'}" for one in found)
+    return CommandResult("\n".join(lines), lambda: found, "" if found else "No task has a folder.")
 
 
 @tasks.change("pull-request")
