@@ -37,6 +37,7 @@ from pulse_adapters.workers.proc import (
     session_of,
     start_time_of,
 )
+from pulse_adapters.workers.process_threads import in_process_thread
 from pulse_adapters.workers.process_tree import (
     SHARED,
     Chosen,
@@ -148,7 +149,7 @@ class Lives:
         """Have the lives that an earlier daemon began be in groups of their own, too. Cheap if none is new in the log."""
         if self._groups:
             if self._grouped is None:
-                await asyncio.to_thread(self._groups.earlier)
+                await in_process_thread(self._groups.earlier)
             own = {life.effect for life in self._begun.values()} | self._resumed
             new = {name: one for name, one in self._recorded().items() if one.effect not in own}
             if new:
@@ -313,7 +314,7 @@ class Lives:
         if process.kill == "main":
             await end_all(self.spawner, mains, soft, alone=True, ask=ask)
             return
-        now = await asyncio.to_thread(SHARED.asked())
+        now = await in_process_thread(SHARED.asked())
         choice = self._choice(process.name, mains)
         members = descendants((pid for pid in choice(now) if pid in now), now)
         members |= {one.pid for one in self.members(process.name) if one.pid in now}
@@ -353,7 +354,7 @@ class Lives:
         left, last = self._left(mains, name).get(name, ()), self.last(name)
         if self._groups:
             for effect in {one.effect for one in left} - {last.effect if last else ""}:
-                await finish_despite_cancel(asyncio.to_thread(self._groups.end, effect))
+                await finish_despite_cancel(in_process_thread(self._groups.end, effect))
         found = tuple(one.found for one in left)
         if any(map(is_alive, found)):
             await finish_despite_cancel(
@@ -369,7 +370,7 @@ class Lives:
         # Who was outside before it was complete is inside after that.
         is_all, inside = self._groups.is_complete(life.effect), self._groups.members(life.effect)
         if inside or name not in self._begun:  # an earlier daemon may have made it
-            await finish_despite_cancel(asyncio.to_thread(self._groups.end, life.effect))
+            await finish_despite_cancel(in_process_thread(self._groups.end, life.effect))
         # Root may have moved all of it elsewhere, or unmounted the groups.
         return inside, is_all and (bool(inside) or not has_group(life.found.pid))
 
@@ -388,7 +389,7 @@ class Lives:
         if not await self._marked.finds(lambda: self._may_be_left(name, main), may_be):
             return ()
         choice = self._choice(name, (main,) if main else (), died)
-        found = await finish_despite_cancel(asyncio.to_thread(_chosen, choice, SHARED.asked()))
+        found = await finish_despite_cancel(in_process_thread(_chosen, choice, SHARED.asked()))
         if found:
             await finish_despite_cancel(end_chosen(choice))
         for _ in range(_RELAYS if relays.killed else 0):

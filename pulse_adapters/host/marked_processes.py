@@ -26,6 +26,7 @@ from pulse_adapters.workers.proc import (
     ticks_now,
     uid_of,
 )
+from pulse_adapters.workers.process_threads import in_process_thread
 from pulse_adapters.workers.spawn import ProcessUser
 from pulse_core.ports.host import ProcessId
 from pulse_core.ports.loops import finish_despite_cancel
@@ -242,7 +243,7 @@ class MarkedProcesses:
         begun = self._begun
         async with self._searching:
             if self._newest <= begun:
-                await finish_despite_cancel(asyncio.to_thread(self.search))
+                await finish_despite_cancel(in_process_thread(self.search))
 
     async def finds(
         self, is_found: Callable[[], bool], may_be: Callable[[int, str], bool] = lambda pid, effect: True

@@ -21,6 +21,7 @@ from pulse_adapters.workers.proc import (
     read_stat,
     start_time_of,
 )
+from pulse_adapters.workers.process_threads import in_process_thread
 from pulse_core.ports.host import ProcessId
 
 _FRESH_S = 1.0
@@ -65,13 +66,13 @@ class PortHolders:
         """
         listed = await self._all(since)
         inodes = listening_inodes(where, listed.sockets)
-        return await asyncio.to_thread(_stranger, where, found, inodes, listed) if inodes else ""
+        return await in_process_thread(_stranger, where, found, inodes, listed) if inodes else ""
 
     async def _all(self, since: float) -> _SocketList:
         async with self._listing:
             now = asyncio.get_running_loop().time()
             if self._list is None or now - self._listed >= _FRESH_S or self._listed < since:
-                self._list = await asyncio.to_thread(_SocketList)
+                self._list = await in_process_thread(_SocketList)
                 self._listed = now
             return self._list
 

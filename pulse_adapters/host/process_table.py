@@ -53,6 +53,7 @@ from pulse_adapters.workers.proc import (
     start_time_of,
     ticks_now,
 )
+from pulse_adapters.workers.process_threads import in_process_thread
 from pulse_core.model.errors import PulseError
 from pulse_core.model.pattern import search_pattern
 from pulse_core.ports.host import Life, ProcessId, ProcessObservation
@@ -438,7 +439,7 @@ class LinuxProcessTable:
         except PulseError as error:
             answering, lacking = False, f"{address} could not be asked: {error}"
         # After that: who closes its port meanwhile would else be found, and not answer.
-        inodes, owners = await asyncio.to_thread(listening_ports.owners_at, where)
+        inodes, owners = await in_process_thread(listening_ports.owners_at, where)
         answering = bool(inodes) if lacking else answering
         words = lacking or f"{address} {'answers' if answering else 'does not answer'}"
         if not owners:

@@ -22,6 +22,7 @@ from pulse_adapters.workers.environment import EFFECT_MARK, UNLOGGED_MARK, inher
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.plain_file import open_plain
 from pulse_adapters.workers.proc import open_pidfd, own_line, read_stat, ticks_now
+from pulse_adapters.workers.process_threads import in_process_thread
 from pulse_adapters.workers.process_tree import (
     PATIENCE,
     SHARED,
@@ -482,7 +483,7 @@ async def kill_rest(asked: Collection[Asked]) -> None:
     After a soft end only the rest of its group is killed: a process that moved to a session of its own was meant to stay.
     All in one search: helpers may be thousands, and each search reads all processes.
     """
-    now = await asyncio.to_thread(SHARED.asked())
+    now = await in_process_thread(SHARED.asked())
     ended = [one.found for one in asked if one.ended and one.leads]
     groups = {now[pid].group for pid in in_trees(ended)(now)}
     left = [one.found for one in asked if not one.ended or (one.leads and one.found.pid in groups)]

@@ -21,6 +21,7 @@ from pulse_adapters.workers.proc import (
     ticks_now,
     with_marker,
 )
+from pulse_adapters.workers.process_threads import in_process_thread
 from pulse_core.model.backoff import Backoff
 from pulse_core.ports.host import ProcessId
 from pulse_core.ports.loops import finish_despite_cancel
@@ -138,7 +139,7 @@ async def end_chosen(chosen: Chosen, groups: Collection[int] = (), sure: int = S
     for rounds in count(1):
         killed = set(killer.known)
         # On the loop, each of many trees that end at once would hold up all else for as long as its own search.
-        found = await finish_despite_cancel(asyncio.to_thread(killer.search, SHARED.asked()))
+        found = await finish_despite_cancel(in_process_thread(killer.search, SHARED.asked()))
         left = [one.found for one in found if one.state != "D" or one.found not in killed]
         quiet = quiet + 1 if killer.denied.issuperset(left) else 0
         if quiet == sure:

@@ -37,12 +37,16 @@ class Pool(ThreadPoolExecutor):
     def __init__(self, threads: int, name: str, begun: bool = False) -> None:
         super().__init__(threads, name)
         if begun:
-            are_begun = threading.Event()
-            try:
-                for _ in range(threads):
-                    self.submit(are_begun.wait)
-            finally:
-                are_begun.set()
+            self.begin()
+
+    def begin(self) -> None:
+        """Begin all threads now."""
+        are_begun = threading.Event()
+        try:
+            for _ in range(self._max_workers):
+                self.submit(are_begun.wait)
+        finally:
+            are_begun.set()
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
         """As its base class does it."""

@@ -46,6 +46,7 @@ from pulse_adapters.workers.proc import (
 )
 from pulse_adapters.workers.process_tree import in_tree
 from pulse_adapters.workers.spawn_in_group import can_spawn_in_group
+from pulse_adapters.workers.threads import Pool
 from pulse_core.actions import RestartParams, StopParams
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import Life, ProcessId
@@ -222,6 +223,27 @@ async def test_a_stop_has_patience_with_its_helpers_and_then_kills_them(
     await it.stop()
     assert it.alive() == set()
     assert time.monotonic() - began >= 0.3
+
+
+async def test_no_restart_or_stop_waits_for_a_thread_that_waits_for_a_disk(
+    spawner: Spawner, table: LinuxProcessTable, tmp_path: Path
+) -> None:
+    hung, go_on, loop = Pool(1, "files"), threading.Event(), asyncio.get_running_loop()
+    loop.set_default_executor(hung)
+    hung.submit(go_on.wait)
+    loop.call_later(60, go_on.set)
+    try:
+        scene = Scene(spawner, table, tmp_path, "setsid")
+        await scene.begin()
+        first = scene.alive()
+        await scene.kill(scene.main)
+        await scene.begin()
+        assert not first & scene.alive()
+        await scene.stop()
+        assert not scene.alive()
+        assert not go_on.is_set()
+    finally:
+        go_on.set()
 
 
 async def test_helpers_are_told_to_end_before_they_are_killed(
