@@ -1,8 +1,10 @@
 """What completes a value on the command line, by the name of its source."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import redirect_stderr
 from glob import glob
 from importlib import import_module
+from io import StringIO
 from pathlib import Path
 
 from pulse_adapters.config.home import BASE, Home, instance_at
@@ -54,11 +56,13 @@ SOURCES: Mapping[str, Source] = {
 
 
 def completions(source: str | Source, home: str | None, prefix: str) -> list[str]:
-    """The values of this source that begin with `prefix`; none if the home can't be read: a prompt shows no errors."""
+    """The values of this source that begin with `prefix`; none if the home can't be read: a prompt shows no errors, and no
+    words about the log."""
     try:
-        found = (SOURCES[source] if isinstance(source, str) else source)(
-            home_context(Home.resolve(home)), prefix
-        )
-        return [one_line(name) for name in dict.fromkeys(found) if name.startswith(prefix)]
+        with redirect_stderr(StringIO()):
+            found = (SOURCES[source] if isinstance(source, str) else source)(
+                home_context(Home.resolve(home)), prefix
+            )
+            return [one_line(name) for name in dict.fromkeys(found) if name.startswith(prefix)]
     except (PulseError, OSError):
         return []

@@ -9,10 +9,12 @@ from pulse_core.app.context import HomeContext
 from pulse_core.model.errors import PulseError
 from upulse_cli.__main__ import main
 from upulse_cli.commands.completion import SHELLS
+from upulse_cli.output import say
 from upulse_cli.wiring import completion
 
 
 def names(home: HomeContext, begun: str) -> Iterator[str]:
+    say("the log is shorter than is known")  # as of a home whose end is lost
     yield from ("gateway", "worker", f"of-{home.layout.path.name}")
 
 
