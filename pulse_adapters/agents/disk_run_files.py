@@ -132,7 +132,7 @@ class DiskRunFiles:
         said = await self.output(run, LAST)
         if await self.is_disk_full(run):  # which would take no record
             await asyncio.to_thread(_bound, RunFolder.of(self._home, run.id), LAST)
-        return await asyncio.to_thread(TOOLS[agent.kind].read if agent else read_text, said.splitlines())
+        return await asyncio.to_thread(TOOLS[agent.kind].read if agent else read_text, said.split("\n"))
 
     async def exit_code(self, run: Run) -> int | None:
         """As a shell has written it down, to which a signal is 128 and its number."""
@@ -230,7 +230,7 @@ def _look(folder: RunFolder, turn: str, read: int, amounts: Amounts) -> tuple[in
         file.seek(read)
         piece = file.read(MOST_KEPT) if turn else b""
         whole = piece.rfind(b"\n") + 1 or (len(piece) if len(piece) == MOST_KEPT else 0)
-        lines = piece[:whole].decode(errors="replace").splitlines()
+        lines = (line.decode(errors="replace") for line in piece[:whole].splitlines())
         return max(before, os.fstat(file.fileno()).st_size), read + whole, amounts.after(lines, turn)
     return before, read, amounts
 

@@ -203,6 +203,26 @@ async def test_turns_are_counted_as_they_are_printed_each_once(runs: Runs) -> No
         assert (await runs.files.progress(run, runs.agent)).turns == turns
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+async def test_a_record_is_read_whatever_its_texts_hold_that_unicode_takes_for_the_end_of_a_line(
+    runs: Runs, end: str
+) -> None:
+    """As Node's own encoder leaves it there."""
+    run = await runs.start("true", kind="claude")
+    words = "one\u2028two\u2029three\x85four"
+    said = (
+        {"type": "assistant", "message": {"id": "m1", "content": words, "usage": {"output_tokens": 5}}},
+        {"type": "result", "subtype": "success", "is_error": False, "result": words},
+    )
+    assert await runs.end(run) == 0
+    lines = (json.dumps(one, ensure_ascii=False) + end for one in said)
+    RunFolder.of(runs.home, run.id).output.write_bytes("".join(lines).encode())
+    printed = await runs.files.progress(run, runs.agent)
+    assert (printed.turns, printed.tokens) == (1, 5)
+    answer = await runs.files.answer(run, runs.agent)
+    assert (answer.done, answer.text) == (True, words)
+
+
 HOUR = 3_600_000_000
 ILL: dict[str, tuple[str, dict[str, Any], str]] = {
     "endless": (
