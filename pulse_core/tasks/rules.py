@@ -55,15 +55,15 @@ async def tell_stuck_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verd
 
 async def tasks_for_conditions(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """Make a task of a condition that has stood for as long as the settings say, whatever was done about it."""
-    verdict, settings = await inner(prev, curr), SETTINGS.of(curr.settings)
+    verdict, settings, tasks = await inner(prev, curr), SETTINGS.of(curr.settings), curr.of(TASKS)
     if not settings.for_conditions:
         return verdict
-    if settings.project not in curr.of(TASKS).projects:
+    if settings.project not in tasks.projects:
         return verdict.noting(f"no task is made of a condition: there is no project {settings.project}")
-    known = {task.key for task in curr.of(TASKS).tasks.values()}
+    known, ended = ({one.key: one.created for one in some.values()} for some in (tasks.tasks, tasks.ended))
     for name, condition in curr.conditions.raised.items():
         key = OF_CONDITION + name
-        since, settled = curr.now.since(condition.since), curr.effects.settled_at.get(key)
+        since, settled = curr.now.since(condition.since), curr.effects.settled_at.get(key, ended.get(key))
         left, was_made = settings.for_conditions - since, bool(settled and curr.now.since(settled) <= since)
         if left > 0:
             verdict = verdict.after_wait(left)

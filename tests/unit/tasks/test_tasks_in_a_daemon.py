@@ -485,6 +485,11 @@ def test_a_condition_that_stays_becomes_a_task_where_the_settings_want_it() -> N
         await say(world, "task-closed", made.subject)
         await asyncio.sleep(600)
         assert len(world.events("task-created")) == 2  # no other one of the same condition
+        for number in range(1_001):  # nor once so much was done since that nobody knows when it was made
+            await world.ask(Effect(action="note", key=f"note:{number}"))
+        await asyncio.sleep(600)
+        assert "create-task:condition:disk:/srv" not in world.daemon.parts.view().effects.settled_at
+        assert len(world.events("task-created")) == 2
         cleared = Draft(ConditionCleared(evidence="room"), "disk:/srv")
         await world.daemon.gate.append(Role.DAEMON, "pulse", [cleared])
 
