@@ -44,6 +44,7 @@ class Machine:
         try:
             self.pid = eventually(self._init, "an init process")
             eventually(self._is_up, "systemd to be up", self.words)
+            self._take_user_numbers()
         except BaseException:
             self.close()
             raise
@@ -67,6 +68,15 @@ class Machine:
             words = shlex.join(map(str, argv))
             raise AssertionError(f"{words}: exit {process.returncode}\n{out}{err}{self.words()}")
         return subprocess.CompletedProcess(list(argv), process.returncode, out, err)
+
+    def _take_user_numbers(self) -> None:
+        """Leave none to users that are made inside which tests outside give, too.
+
+        Processes are the kernel's: each would end those of the other, and take them for its own.
+        """
+        for file, rest in (("passwd", ":$id::/:/usr/sbin/nologin"), ("group", ":")):
+            words = f'for id in $(seq 900 999); do echo "of-others-$id:x:$id{rest}"; done >> /etc/{file}'
+            self.run(["sh", "-c", words])
 
     def systemctl(self, *args: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """systemctl inside."""

@@ -30,10 +30,6 @@ class Install:
             machine.run(["chmod", "go+rx", *place.parents], check=False)
         machine.run([PYTHON, "-m", "venv", "--without-pip", VENV])
         machine.write(f"{VENV}/lib/{VERSION}/site-packages/all.pth", f"{CHECKOUT}\n{packages}\n")
-        # Processes are the kernel's: with a number that a test outside gives, too, each would end those of the other.
-        for file, rest in (("passwd", ":$id::/:/usr/sbin/nologin"), ("group", ":")):
-            words = f'for id in $(seq 900 999); do echo "of-others-$id:x:$id{rest}"; done >> /etc/{file}'
-            machine.run(["sh", "-c", words])
 
     def upulse(self, *words: str, home: str = HOME, python: str = f"{VENV}/bin/python", code: int = 0) -> str:
         done = self.machine.run([python, "-m", "upulse_cli", *words, "--home", home], check=False)
