@@ -101,7 +101,7 @@ def test_what_processes_share_counts_once_and_cores_are_told(served: Served) -> 
 
 
 def test_too_many_cores_are_told_to_a_person(served: Served) -> None:
-    configure(served, "agent", HALF_A_CORE, "-", "cpu_max = 0.2", 'for = "200ms"')
+    configure(served, "agent", HALF_A_CORE, "-", "cpu_max = 0.02", 'for = "200ms"')
     served.start()
     pid = served.pid_when_up("agent")
     told = served.eventually(

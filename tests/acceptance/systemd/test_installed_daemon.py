@@ -2,7 +2,6 @@
 
 import json
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -214,11 +213,9 @@ def test_what_another_user_writes_to_the_journal_is_neither_an_anchor_nor_the_da
     daemon.until(is_told, "a lost anchor")
 
 
-@pytest.mark.wall_clock
-def test_a_killed_daemon_is_back_soon_and_has_lost_nothing_and_after_three_it_is_in_safe_mode(
+def test_a_killed_daemon_is_back_and_has_lost_nothing_and_after_three_it_is_in_safe_mode(
     with_engine: Installed,
 ) -> None:
-    """On a machine with nothing else to do it is back within two seconds; here others work beside it."""
     home = with_engine
     sleeper, before = home.pid_when_up("sleeper"), home.main_pid()
     assert home.machine.systemctl("is-enabled", UNIT).stdout == "enabled\n"
@@ -226,10 +223,9 @@ def test_a_killed_daemon_is_back_soon_and_has_lost_nothing_and_after_three_it_is
     assert (home.state(), told["state"], told["pid"]) == ("active", "running", before)
     add = ["effect", "add", "run-command", "--param", 'argv=["true"]']
     added = [home.upulse(*add, "--key", f"k{n}").strip() for n in range(3)]
-    began = time.monotonic()
     home.machine.systemctl("kill", "--signal=KILL", "--kill-whom=main", UNIT)
     home.until_another_main_pid(than=before)
-    assert time.monotonic() - began < 10
+    assert home.machine.systemctl("show", "--value", "--property=RestartUSec", UNIT).stdout == "100ms\n"
     assert set(added) <= {event["id"] for event in home.events("effect")}
     home.upulse("verify")
     assert home.pid_when_up("sleeper") == sleeper
