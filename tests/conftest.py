@@ -15,6 +15,7 @@ import typer.main
 
 from pulse_adapters.action_host import proxies
 from pulse_adapters.ipc import daemon_client
+from pulse_adapters.workers import file_systems
 from tests.control_groups import group_of_run
 from tests.engine_user import python_for_all
 
@@ -113,5 +114,6 @@ hypothesis.settings.load_profile("tests")
 # Who is silent for a second or two on a busy machine is no dead one; tests that are about these limits set them.
 daemon_client.STATUS_WAIT = 20.0
 proxies.ASKING = 20.0
+file_systems.PATIENCE_S = 20.0  # asked while another test has mounted one that may never answer
 # Made for every command line anew, the tree of commands takes three quarters of what a command in this process takes.
 typer.main.get_command = cache(typer.main.get_command)

@@ -10,8 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.workers import file_systems
+
 _IN, _OUT = struct.Struct("<IIQ"), struct.Struct("<IiQ")
 _INIT = struct.Struct("<IIIIHHIIHH7I")
+_PATIENCE_S = 2.0
+"""The usual one, for a test that waits for it to be over: `conftest` has given all others more."""
 
 
 @contextmanager
@@ -47,7 +51,11 @@ def dead(
         os.write(server, _OUT.pack(_OUT.size + len(answer), 0, asked) + answer)
         if reads:
             readers.append(subprocess.Popen(reader, stdin=server, stdout=subprocess.DEVNULL))
-        yield fail
+        usual, file_systems.PATIENCE_S = file_systems.PATIENCE_S, _PATIENCE_S
+        try:
+            yield fail
+        finally:
+            file_systems.PATIENCE_S = usual
     finally:
         fail()
         subprocess.run(["umount", "-l", str(place)], check=True, timeout=60)

@@ -49,14 +49,14 @@ def mount_point(field: bytes) -> str:
     return os.fsdecode(_OCTAL.sub(lambda found: bytes([int(found[1], 8)]), field))
 
 
-def answer_in_time(about: str, question: Callable[[], Answer], patience_s: float = PATIENCE_S) -> Answer:
+def answer_in_time(about: str, question: Callable[[], Answer], patience_s: float | None = None) -> Answer:
     """What the question answers or raises, for who has no loop. Raises NoAnswer if that takes too long.
 
     Where it might, a child asks first: a thread that waits for a lookup of somebody else can't be killed, and this process
     would not end.
     """
     if has_others():
-        if not ends(child := ask_in_child(question), patience_s):
+        if not ends(child := ask_in_child(question), PATIENCE_S if patience_s is None else patience_s):
             raise NoAnswer(f"the file system of {about} does not answer")
         os.waitpid(child, 0)
     return question()

@@ -10,7 +10,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-from pulse_adapters.workers.file_systems import PATIENCE_S, Answer, ask_in_child, ends, has_others
+from pulse_adapters.workers import file_systems
+from pulse_adapters.workers.file_systems import Answer, ask_in_child, ends, has_others
 from pulse_adapters.workers.threads import ThreadShortage, start_thread
 
 REMEMBERED_S = 1.0
@@ -57,12 +58,13 @@ class FileThreads:
 
     def __init__(
         self,
-        patience_s: float = PATIENCE_S,
+        patience_s: float | None = None,
         *,
         is_needed: Callable[[], bool] | None = None,
         in_child: bool = True,
     ) -> None:
-        self.patience_s, self._in_child, self._has_others = patience_s, in_child, RecentMounts()
+        self.patience_s = file_systems.PATIENCE_S if patience_s is None else patience_s
+        self._in_child, self._has_others = in_child, RecentMounts()
         self._is_needed = is_needed or self._has_others
         self._open: dict[tuple[str, str], _Question] = {}
 
