@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 export UPULSE_HOME ?= $(HOME)/.upulse
 # Images often forbid bytecode: then each of the thousands of processes of a run compiles what it imports.
 export PYTHONDONTWRITEBYTECODE :=
-# Of long tables each run does a share, and another one each hour; pytest by itself does the whole: tests/long_form.py.
+# Of long tables each run does a share, and another one each hour, as of what is left to dice and of the order of tests;
+# pytest by itself does the whole: tests/long_form.py.
 export PULSE_SAMPLE ?= $(shell expr $$(date +%s) / 3600)
 
 .PHONY: run test check style types collect bench campaign setup setup-dev docs clean
@@ -15,7 +16,7 @@ run: setup ## set up, make a home if there is none, and run the daemon here in t
 	@exec $(BIN)/upulse daemon start --foreground --home "$(UPULSE_HOME)"
 
 test: setup-dev ## set up and pass all tests; make test TESTS=tests/unit passes some
-	$(BIN)/pytest -n 4 --dist worksteal $(TESTS)
+	$(BIN)/pytest -n 4 --dist worksteal --randomly-seed=$(PULSE_SAMPLE) $(TESTS)
 
 check: setup-dev ## everything CI checks: lint, format, types, imports, tests
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync types style collect

@@ -18,6 +18,7 @@ from pulse_adapters.ipc import daemon_client
 from pulse_adapters.workers import file_systems
 from tests.control_groups import group_of_run
 from tests.engine_user import python_for_all
+from tests.long_form import is_sampled
 
 OUTER = ("GIT_", "LISTEN_", "MAKE", "MFLAGS", "NOTIFY_SOCKET", "PYTHON", "UPULSE_", "WATCHDOG_")
 """Beginnings of variables that steer git, make, Python, systemd's services or Pulse itself."""
@@ -106,9 +107,13 @@ def open_python() -> Iterator[str]:
 
 forget_what_was_inherited()
 gc.disable()  # until the tests are collected: nearly all that is made meanwhile stays
-# How long an example takes, or is looked for, says how busy the machine is, and nothing of the code.
+# How long an example takes, or is looked for, says how busy the machine is, and nothing of the code. Nor does `make check`
+# find another example each time: whoever runs a test by hand looks for new ones, and so does the campaign.
 hypothesis.settings.register_profile(
-    "tests", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "tests",
+    deadline=None,
+    derandomize=is_sampled,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("tests")
 # Who is silent for a second or two on a busy machine is no dead one; tests that are about these limits set them.

@@ -12,6 +12,10 @@ in_campaign = pytest.mark.skipif("PULSE_CAMPAIGN" not in os.environ, reason="`ma
 """Of a test that has no short form, and whose subject others have in the check."""
 
 
+is_sampled = "PULSE_SAMPLE" in os.environ and "PULSE_CAMPAIGN" not in os.environ
+"""Whether this is `make check` or `make test`, and not who runs a test by hand, or the campaign."""
+
+
 def sample(short: T, long: T) -> T:
     """The short form, or the long one where `PULSE_CAMPAIGN` is set."""
     return long if "PULSE_CAMPAIGN" in os.environ else short
@@ -23,6 +27,6 @@ def sampled(rows: Iterable[T], every: int) -> list[T]:
     All of it where that is not set, as for who runs a test by hand, and in the campaign.
     """
     table = [*rows]
-    if (number := os.environ.get("PULSE_SAMPLE")) is None or "PULSE_CAMPAIGN" in os.environ:
+    if not is_sampled:
         return table
-    return table[int(number) % every :: every] or table[:1]
+    return table[int(os.environ["PULSE_SAMPLE"]) % every :: every] or table[:1]
