@@ -3,6 +3,9 @@
 The process is begun with the first of them and ends with the run; each daemon is a process like any other, with an
 environment, a folder, ignored signals and an output of its own. Where the interpreter's own start is the subject (what is
 imported, what is inherited), a daemon is executed.
+
+A daemon has its whole log read by a process of its own, soon after its start, which takes as long as a command. Of those
+that are forked only the ones do that at once whose test is about it.
 """
 
 import atexit
@@ -21,9 +24,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pulse_core.daemon import services
+
 SERVE = "upulse_cli.serve"
 _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 _LARGEST = 1 << 20
+_LOG_READ_S = 20.0
+"""Seconds until a daemon reads its whole log that need not do it at once: most tests are over by then."""
 _CHECKOUT = Path(__file__).parents[1]
 
 
@@ -64,10 +71,21 @@ class ForkedDaemon:
         return self.returncode
 
 
-def start(words: Sequence[str], env: Mapping[str, str], output: int, module: str = SERVE) -> ForkedDaemon:
-    """A daemon with these words on its command line. output: the descriptor that takes what it says."""
+def start(
+    words: Sequence[str],
+    env: Mapping[str, str],
+    output: int,
+    module: str = SERVE,
+    *,
+    reads_log: bool = False,
+) -> ForkedDaemon:
+    """A daemon with these words on its command line. output: the descriptor that takes what it says.
+
+    reads_log: whether it reads its whole log as soon as others do.
+    """
     ignored = [number for number in _IGNORED if signal.getsignal(number) is signal.SIG_IGN]
-    request = json.dumps({"module": module, "words": words, "env": dict(env), "ignored": ignored}).encode()
+    told = {"module": module, "words": words, "env": dict(env), "ignored": ignored, "reads_log": reads_log}
+    request = json.dumps(told).encode()
     ours, theirs = os.pipe()
     if _forker().process.poll() is not None:  # a test has killed more than its own: the next need not fail
         _forker().connection.close()
@@ -75,9 +93,9 @@ def start(words: Sequence[str], env: Mapping[str, str], output: int, module: str
     forker = _forker().connection
     socket.send_fds(forker, [request], [output, theirs])
     os.close(theirs)
-    told = forker.recv(16)
-    assert told, "the process that forks daemons has ended"
-    return ForkedDaemon(int(told), ours)
+    pid = forker.recv(16)
+    assert pid, "the process that forks daemons has ended"
+    return ForkedDaemon(int(pid), ours)
 
 
 class _Forker(NamedTuple):
@@ -157,6 +175,8 @@ def _live(request: Mapping[str, Any], output: int) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for ignored in request["ignored"]:
         signal.signal(ignored, signal.SIG_IGN)
+    if not request["reads_log"]:
+        services.DELAY = _LOG_READ_S
     sys.argv[1:] = request["words"]
     return int(importlib.import_module(request["module"]).main())
 

@@ -21,14 +21,17 @@ from tests.processes import pauses
 
 
 class Served:
-    """A home, its daemon, and words with it. is_forked: False has the daemon executed, by an interpreter of its own."""
+    """A home, its daemon, and words with it.
+
+    is_forked: False has the daemon executed, by an interpreter of its own; reads_log: a forked one reads its whole log soon.
+    """
 
     def __init__(self, path: Path) -> None:
         self.home = Home(path)
         self.mark = f"UPULSE_TEST={path}"
         self.python = sys.executable
         self.said = path / "daemon.out"
-        self.is_forked = True
+        self.is_forked, self.reads_log = True, False
         self.daemon: subprocess.Popen[bytes] | ForkedDaemon | None = None
 
     def configure(self, text: str) -> None:
@@ -40,7 +43,7 @@ class Served:
         words, env = ["--home", str(self.home.path), *options], {**os.environ, name: value}
         with self.said.open("ab") as log:
             if self.is_forked and self.python == sys.executable:
-                self.daemon = forked_daemons.start(words, env, log.fileno())
+                self.daemon = forked_daemons.start(words, env, log.fileno(), reads_log=self.reads_log)
             else:
                 argv = [self.python, "-m", forked_daemons.SERVE, *words]
                 self.daemon = subprocess.Popen(

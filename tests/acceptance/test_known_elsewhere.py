@@ -57,6 +57,7 @@ def test_the_head_is_written_down_and_an_engine_that_is_gone_is_said(served: Ser
 def test_an_anchor_that_is_written_at_last_is_no_damage_any_more(served: Served, tmp_path: Path) -> None:
     anchor = tmp_path / "not-mounted" / "anchor"
     served.configure(f'[anchor]\nfile = "{anchor}"\nevery = "1s"\n')
+    served.reads_log = True
     served.start()
 
     def damage() -> list[str]:

@@ -63,7 +63,9 @@ class Campaign:
         """A daemon fated to die at this point; whether it lived long enough to answer."""
         words, began = (point, str(nth), "--home", str(self.home.path)), time.monotonic()
         with (self.home.path / "daemon.out").open("ab") as log:
-            self.daemon = forked_daemons.start(words, os.environ, log.fileno(), "tests.campaign.dying_daemon")
+            self.daemon = forked_daemons.start(
+                words, os.environ, log.fileno(), "tests.campaign.dying_daemon", reads_log=True
+            )
         while self.daemon.poll() is None:
             if self.ask("status") is not None:
                 self.slowest = max(self.slowest, time.monotonic() - began)

@@ -76,11 +76,15 @@ class CliHome:
         check_json(words, done.stdout)
         return Said(done.returncode, done.stdout, done.stderr)
 
-    def start_daemon(self, *options: str) -> None:
-        """A daemon in the background, as by `upulse daemon start`, for what is not about that command."""
+    def start_daemon(self, *options: str, reads_log: bool = False) -> None:
+        """A daemon in the background, as by `upulse daemon start`, for what is not about that command.
+
+        reads_log: whether it reads its whole log soon.
+        """
         words = ("--home", str(self.path), "--background", *options)
         with open(os.devnull, "wb") as nowhere:
-            daemon = forked_daemons.start(words, inherited_environment(), nowhere.fileno())
+            env = inherited_environment()
+            daemon = forked_daemons.start(words, env, nowhere.fileno(), reads_log=reads_log)
 
         def is_ready() -> bool:
             assert daemon.poll() is None, Home(self.path).daemon_log.read_text()

@@ -178,7 +178,7 @@ def test_a_daemon_is_started_again_though_a_folder_has_the_name_of_its_log(home:
 
 def test_the_log_is_read_again_as_often_as_the_settings_say(home: CliHome) -> None:
     home.configure('[daemon]\nverify_every = "1s"\n')
-    home.start_daemon()
+    home.start_daemon(reads_log=True)
 
     def times_read() -> int:
         return len(home.upulse("events", "--kind", "log-verified", "--json").lines)
