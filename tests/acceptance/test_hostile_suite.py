@@ -11,7 +11,7 @@ from pulse_adapters.git.repository import Repository
 from tests.acceptance.conftest import Served
 from tests.hostile_engines import AUTHOR
 from tests.hostile_suite import ACTIONS_APART, CLASSES, attack, config
-from tests.long_form import sample
+from tests.long_form import sample, sampled
 
 
 def started(home: Path) -> Served:
@@ -42,7 +42,7 @@ def both(tmp_path: Path, unharmed: Served) -> Iterator[tuple[Served, Served]]:
 
 @pytest.mark.wall_clock
 @pytest.mark.timeout(sample(600, 3000))
-@pytest.mark.parametrize("name", [name for name in CLASSES if name != ACTIONS_APART])
+@pytest.mark.parametrize("name", sampled([name for name in CLASSES if name != ACTIONS_APART], 2))
 def test_what_is_guarded_is_back_as_soon_as_where_nobody_attacks(
     both: tuple[Served, Served], name: str
 ) -> None:

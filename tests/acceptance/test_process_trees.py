@@ -15,7 +15,7 @@ import pytest
 from pulse_adapters.workers.proc import command_line, live_processes
 from tests.acceptance.conftest import Served
 from tests.control_groups import skip_without_groups, where_none_can_be_made
-from tests.long_form import sample
+from tests.long_form import sample, sampled
 from tests.process_trees import PROGRAMS, is_of_program, script_of
 from tests.processes import child_of_test
 
@@ -69,7 +69,7 @@ class Trees:
         return found
 
 
-@pytest.fixture(params=["with control groups", "without"])
+@pytest.fixture(params=sampled(["with control groups", "without"], 2))
 def trees(request: pytest.FixtureRequest, served: Served, tmp_path: Path) -> Iterator[Trees]:
     without = request.param == "without"
     served.is_forked = not without  # a fork is in the group of the process that forks

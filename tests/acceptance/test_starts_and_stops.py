@@ -273,7 +273,7 @@ def test_a_pipe_in_the_place_of_its_pid_or_its_lock_neither_holds_up_a_daemon_no
     assert served.stop() == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
+@pytest.mark.parametrize("number", sampled([signal.SIGINT, signal.SIGHUP, signal.SIGKILL], 3))
 def test_a_restart_that_is_broken_off_while_it_waits_for_the_stop_starts_the_daemon_all_the_same(
     served: Served, number: signal.Signals
 ) -> None:

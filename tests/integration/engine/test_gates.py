@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.git.create_repository import template_folder
 from pulse_adapters.sandbox.code_checks import SandboxedChecks, state_of_types
 from pulse_adapters.workers.host_groups import HostGroup
 from pulse_core.app.engine.candidate_checks import GATES, chosen_gates
@@ -235,24 +234,38 @@ def test_a_promote_past_all_gates_is_refused_and_a_no_is_told_to_scripts(tmp_pat
     assert home.upulse("engine", "status", "--json").json["main"] == before["main"]
 
 
-def test_a_disk_without_room_for_what_mypy_knows_is_told_beside_its_internal_error(tmp_path: Path) -> None:
-    with small_disk(tmp_path / "small", "2m") as cache:
-        checks = SandboxedChecks(template_folder() / "pyproject.toml", lambda: cache)
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """Of a folder that is checked in a fifth of the time that all of Pulse takes."""
+    (folder := tmp_path / "checked").mkdir()
+    (folder / "one.py").write_text("ONE = 1\n")
+    (made := folder / "pyproject.toml").write_text("[tool.mypy]\n")
+    return made
+
+
+def test_a_disk_without_room_for_what_mypy_knows_is_told_beside_its_internal_error(
+    tmp_path: Path, config: Path
+) -> None:
+    with small_disk(tmp_path / "small", "256k") as cache:
+        checks = SandboxedChecks(config, lambda: cache)
         with pytest.raises(
             GateFailed, match=rf"of which it keeps what it knows in {cache}, where .* are free\n"
         ):
             checks.known_types()
 
 
-def test_what_mypy_knows_is_left_to_a_gate_that_was_quicker_and_reads_it(tmp_path: Path) -> None:
-    there = tmp_path / f"mypy-{state_of_types()}"
+def test_what_mypy_knows_is_left_to_a_gate_that_was_quicker_and_reads_it(
+    tmp_path: Path, config: Path
+) -> None:
+    (cache := tmp_path / "cache").mkdir()
+    there = cache / f"mypy-{state_of_types()}"
 
     def made_meanwhile(_kind: str, _memory: int) -> HostGroup:
         there.mkdir()
         (there / "read").touch()
         return HostGroup()
 
-    checks = SandboxedChecks(template_folder() / "pyproject.toml", lambda: tmp_path, group=made_meanwhile)
+    checks = SandboxedChecks(config, lambda: cache, group=made_meanwhile)
     assert checks.known_types() == there
     assert (there / "read").exists()
-    assert list(tmp_path.iterdir()) == [there]
+    assert list(cache.iterdir()) == [there]
