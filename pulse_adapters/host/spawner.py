@@ -282,8 +282,12 @@ class Spawner:
             raise start_failure(program, cwd, error) from error
 
     def ended(self, found: ProcessId) -> ProcessEnded | None:
-        """How a process that was started here ended; None if it has not, or if that is no longer known."""
-        if (child := self._children.get(found.pid)) and child.found == found:
+        """How a process that was started here ended; None if it has not, or if that is no longer known.
+
+        Any thread may ask; only the loop's own one reaps, or whoever waits for the end would hear of it late.
+        """
+        child = self._children.get(found.pid)
+        if child and child.found == found and _is_in(child.exited.get_loop()):
             self._reap(child)  # it may be dead already, and the loop not be told yet
         return self._ended.get(found)
 
@@ -490,6 +494,14 @@ async def kill_rest(asked: Collection[Asked]) -> None:
     if left and (denied := await finish_despite_cancel(end_trees(left))):
         pids = ", ".join(str(one.pid) for one in denied)
         raise PulseError(f"not permitted to end process {pids}; it belongs to another user")
+
+
+def _is_in(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether this thread runs the loop."""
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False
 
 
 async def _readable(handle: int, timeout: float) -> bool:

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import count
@@ -437,6 +438,19 @@ class CountingSpawner(Spawner):
     def _reap(self, child: Any) -> None:
         self.looks += 1
         super()._reap(child)
+
+
+async def test_another_thread_that_asks_how_a_child_ended_does_not_reap_it(
+    spawner: Spawner, tmp_path: Path
+) -> None:
+    """Whoever waits for its end would be told by that thread, while the loop sleeps on."""
+    found = await spawner.start(["sh", "-c", "exit 3"], output=tmp_path / "log")
+    while is_alive(found):  # and the loop is told nothing yet
+        time.sleep(0.001)
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(spawner.ended, found).result() is None
+    assert (ended := spawner.ended(found)) is not None
+    assert ended.code == 3
 
 
 async def test_a_dead_process_that_its_tracer_holds_costs_no_cpu_and_is_reaped_when_that_lets_go(
