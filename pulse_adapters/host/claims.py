@@ -61,4 +61,5 @@ class Claims:
         return marked if is_main or (is_open and not self._stands(marked)) else ""
 
     def _stands(self, name: str) -> bool:
-        return any(holder == name and is_alive(one) for one, holder in self._names.items())
+        names = list(self._names.items())  # a thread may ask while another look adds to them
+        return any(holder == name and is_alive(one) for one, holder in names)

@@ -208,8 +208,11 @@ class Lives:
     def _by_first_names(self) -> Mapping[str, Life]:
         recorded, earlier = self._recorded(), self._groups.earlier() if self._groups else _NONE
         # Once the log knows it, that alone says who it belongs to: it may be another name's by now.
-        self._unrecorded = self._unrecorded_of(recorded, self._unrecorded)
-        return self._lives_of(recorded, earlier, self._unrecorded)
+        begun = self._unrecorded
+        unrecorded = self._unrecorded_of(recorded, begun)
+        if self._unrecorded is begun:  # else one was begun while a thread was at this
+            self._unrecorded = unrecorded
+        return self._lives_of(recorded, earlier, unrecorded)
 
     def members(self, name: str) -> tuple[ProcessId, ...]:
         """Those of the last life of this process that are in its control group; none where there is none."""

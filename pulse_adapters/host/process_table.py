@@ -43,7 +43,7 @@ from pulse_adapters.host.process_identity import (
 from pulse_adapters.host.process_search import find_matching
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.environment import UNLOGGED_MARK
-from pulse_adapters.workers.file_threads import FileThreads
+from pulse_adapters.workers.file_threads import FileThreads, RecentMounts
 from pulse_adapters.workers.proc import (
     TICKS_PER_SECOND,
     described,
@@ -67,6 +67,9 @@ _FORK_TICKS = 100
 """How long after the end of its start, at most, a process in the background begins, in clock ticks."""
 _HANDED_TICKS = 20
 """How long before its end is noticed, at most, one that forks twice to be a daemon has forked for the second time."""
+FEW = 20
+"""Processes that are told apart on the loop, a fifth of a millisecond each; more, in a thread: anybody may begin thousands
+that match."""
 _CATCH_UP = (0.01, 0.02, 0.05, 0.1)  # seconds systemd is given to notice a death that we saw before it did
 
 
@@ -93,7 +96,7 @@ class LinuxProcessTable:
         self._adopted_starts: dict[str, ProcessId] = {}
         self._spawner = spawner
         self._systemctl = Systemctl(spawner)
-        self._pid_files, self._files = PidFiles(), FileThreads()
+        self._pid_files, self._files, self._has_others = PidFiles(), FileThreads(), RecentMounts()
         self._outputs, self._output_files = outputs, FileThreads(_LINES_S)
         self._deaths = ProcessDeaths(spawner)
 
@@ -369,6 +372,8 @@ class LinuxProcessTable:
         left = self._background_starts(process) if is_open else ()
         is_left = partial(self._is_left, process)
         chosen = partial(choose, process, found, is_marked, left, holder, is_left)
+        if len(found) > FEW and not (process.cwd and self._has_others()):
+            return await in_process_thread(chosen)
         return await self._ask_of(process, chosen, str(found))
 
     async def _ask_of(self, process: ProcessSettings, question: Callable[[], T], key: str) -> T:
@@ -491,17 +496,17 @@ class LinuxProcessTable:
             name: pattern for name, (one, _) in held.items() if (pattern := search_pattern(one.match or ""))
         }
         hits = await find_matching(texts, self._spawner.running) if texts else {}
-        words = {
-            name: words_of_others(*held[name], found, partial(self._marks.are_on, name))
-            for name, found in hits.items()
-        }
+        words = dict[str, str]()
+        for name, found in hits.items():
+            told = partial(words_of_others, *held[name], found, partial(self._marks.are_on, name))
+            words[name] = await in_process_thread(told) if len(found) > FEW else told()
         standing = {name: (main,) for name, main in mains.items() if main}
         changed = (
             (one.name, begun_otherwise(one, main.pid)) for one in processes if (main := mains.get(one.name))
         )
-        for name, told in (*self._adopted(processes, standing), *changed):
-            words[name] = "; ".join(filter(None, (words.get(name), told)))
-        return {name: told for name, told in words.items() if told}
+        for name, more in (*self._adopted(processes, standing), *changed):
+            words[name] = "; ".join(filter(None, (words.get(name), more)))
+        return {name: whole for name, whole in words.items() if whole}
 
     def leftovers(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, tuple[ProcessId, ...]]:
         return self._lives.leftovers(mains) if self._lives else {}

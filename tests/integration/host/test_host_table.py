@@ -16,10 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.host import process_table
 from pulse_adapters.host.listening_ports import UNSEEN, numeric_addresses, owners_at
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.process_executors import RestartProcess, StopProcess
-from pulse_adapters.host.process_identity import doubtful_matches
+from pulse_adapters.host.process_identity import choose, doubtful_matches, words_of_others
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.settings_doubts import doubts_of
 from pulse_adapters.host.spawner import Spawner
@@ -207,6 +208,29 @@ async def test_a_known_process_is_believed_while_it_is_still_being_executed(
     for _ in range(20):
         found = await spawner.start(sleeper(word), output=log)
         assert (await seen(table, by(match=word), found)).found == (found,)
+
+
+async def test_many_that_match_are_told_apart_beside_the_loop(
+    table: LinuxProcessTable, spawner: Spawner, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anybody may begin thousands, and each is looked at: deaths would wait for that."""
+    threads, seconds = list[threading.Thread](), f"9{uuid.uuid4().int % 10**12:012}"
+    monkeypatch.setattr(
+        process_table, "choose", lambda *its: threads.append(threading.current_thread()) or choose(*its)
+    )
+    monkeypatch.setattr(
+        process_table,
+        "words_of_others",
+        lambda *its: threads.append(threading.current_thread()) or words_of_others(*its),
+    )
+    process = by(match=f"sleep {seconds}", start=["sleep", seconds])
+    found = [await spawner.start(["sleep", seconds], output=log) for _ in range(process_table.FEW + 1)]
+    sight = await seen(table, process)
+    assert sight.doubt.startswith(f"{len(found)} processes match: ")
+    told = await table.others([process], {"it": found[0]})
+    assert told["it"].startswith(f"{len(found) - 1} others match: ")
+    assert len(threads) == 2
+    assert threading.main_thread() not in threads
 
 
 async def test_the_command_line_of_pulse_never_matches(
