@@ -397,6 +397,7 @@ class Commits:
         def work(connection: sqlite3.Connection) -> None:
             with self._writing:
                 self._checkpoint("TRUNCATE", connection)
+                self._files.sync_wal()
                 self._files.on_write()
 
         await self._connection.run(work)

@@ -129,6 +129,15 @@ class LogFiles:
         with suppress(OSError):
             self._wal_size = max(self._wal_size, os.stat(self._wal).st_size)
 
+    def sync_wal(self) -> None:
+        """Have it on disk that the -wal was emptied, which SQLite leaves to its next commit."""
+        with suppress(OSError):
+            file = os.open(self._wal, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            try:
+                os.fsync(file)
+            finally:
+                os.close(file)
+
     def wal_frames(self) -> int:
         """How many frames the -wal holds, as its writer knows."""
         return index.frames if (index := self._index()) else 0

@@ -24,6 +24,7 @@ from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ErrorReported, EventRedacted, Paused, Resumed
 from pulse_core.record.view import advance_state
 from tests.integration.sqlite.conftest import Open
+from tests.thin_disk import thin_disk
 
 SECRET = "sesame-open-the-door"
 LARGE = Draft(ErrorReported(message="x"), data=json.dumps({"message": SECRET * 3_000}))
@@ -85,6 +86,18 @@ async def test_what_a_killed_writer_had_redacted_is_in_no_file_once_the_log_is_o
     async with SqliteEventLog.open(killed / "events.db", clock=SystemClock(), objects=objects):
         for file in killed.glob("events.db*"):
             assert SECRET.encode() not in file.read_bytes(), file
+
+
+async def test_what_is_redacted_does_not_come_back_with_a_power_cut(tmp_path: Path, open_log: Open) -> None:
+    """The -wal is emptied, which is on the disk only once the file was synced."""
+    with thin_disk(tmp_path) as disk:
+        async with open_log(disk.path) as log:
+            (event,) = await log.append(Draft(Paused(why=SECRET)))
+            await log.append(Draft(EventRedacted(why="a slip"), subject=event.id, actor="root"))
+            with disk.after_power_cut() as found:
+                for file in found.glob("events.db*"):
+                    assert SECRET.encode() not in file.read_bytes(), file
+                assert fault(found) == ""
 
 
 async def test_data_that_nothing_redacted_is_missed_by_everybody(tmp_path: Path, open_log: Open) -> None:
