@@ -449,9 +449,9 @@ class Spawner:
         if (handle := open_pidfd(found)) is None:
             return None
         self.note_end(found)
-        seen = None if alone else read_stat(found.pid)
-        leads = seen is not None and seen.group == found.pid != os.getpgrp()
         try:
+            seen = None if alone else read_stat(found.pid)
+            leads = seen is not None and seen.group == found.pid != os.getpgrp()
             with suppress(ProcessLookupError):
                 # One SIGTERM each: a second one makes many programs exit without cleanup. SIGCONT lets stopped ones
                 # handle it.

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.host import outputs
+from pulse_adapters.host import spawner as spawner_module
 from pulse_adapters.host.spawner import CommandTimedOut, Spawner, kill_rest, launch
 from pulse_adapters.workers import process_tree, syscall_numbers
 from pulse_adapters.workers.proc import (
@@ -438,6 +439,25 @@ class CountingSpawner(Spawner):
     def _reap(self, child: Any) -> None:
         self.looks += 1
         super()._reap(child)
+
+
+async def test_a_stop_of_a_process_at_which_nobody_can_look_keeps_no_descriptor(
+    spawner: Spawner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = await spawner.start(["sleep", "1000"], output=tmp_path / "log")
+    held = list[int]()
+
+    def lacking(pid: int) -> ProcStat:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(spawner_module, "read_stat", lacking)
+        for _ in range(3):
+            with pytest.raises(OSError, match="Too many"):
+                await spawner.end(found, soft=1)
+            held.append(len(os.listdir("/proc/self/fd")))
+    assert held[1] == held[2]
+    await spawner.end(found, soft=10)
 
 
 async def test_another_thread_that_asks_how_a_child_ended_does_not_reap_it(
