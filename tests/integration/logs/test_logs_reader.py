@@ -374,14 +374,15 @@ async def test_new_settings_go_on_where_the_old_ones_stood(log: Path) -> None:
         assert ear.lines == ["ERROR one", "WARN two"]
 
 
-async def test_two_rules_see_the_same_lines_and_say_them_together(log: Path) -> None:
+async def test_two_rules_see_the_same_lines_and_say_them_together_each_line_once(log: Path) -> None:
     log.touch()
-    async with Ear(errors(log), LogSettings(path=str(log.parent / "*.log"), match=("disk .* full",))) as ear:
-        write(log, "ERROR: disk /dev/x full", "fine")
+    full = LogSettings(path=str(log.parent / "*.log"), match=("disk .* full",), severity="critical")
+    async with Ear(errors(log), full) as ear:
+        write(log, "ERROR: disk /dev/x full", "fine", "ERROR: else")
         await ear.until(lambda: ear.messages)
         assert [(hits.log, hits.lines, hits.number) for hits in ear.messages[0].hits] == [
-            (0, ("ERROR: disk /dev/x full",), 1),
             (1, ("ERROR: disk /dev/x full",), 1),
+            (0, ("ERROR: else",), 1),
         ]
 
 
@@ -460,6 +461,7 @@ async def tail(
         "keywords": ["ERROR"],
         "match": [],
         "ignore": [],
+        "severity": "error",
         "lines_per_minute": 9,
     }
     env = {**inherited_environment(), "PYTHONPATH": os.pathsep.join(packages_for(python))}
