@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from upulse_cli.options import AsJson, At, HomeDir, completed_by, open_home
-from upulse_cli.output import put_or_draw
+from upulse_cli.output import put_or_draw, say
 
 
 def explain(
@@ -30,6 +30,7 @@ def explain(
     import asyncio
 
     from pulse_core.app import explain as app
+    from pulse_core.app.status import why_unheard
     from upulse_cli.time_args import moment_arg
     from upulse_cli.wiring.engine import command_refusal, user_rules
 
@@ -44,6 +45,8 @@ def explain(
         import upulse_cli.views.explain  # noqa: F401 - it takes long, and meanwhile the user's rules are waited for
 
     put_or_draw(asyncio.run(answered()).spelled(), as_json, "views.explain.tree")
+    if at is None and (words := why_unheard(where)):
+        say(f"Nothing of it is done: {words}")
 
 
 def why(

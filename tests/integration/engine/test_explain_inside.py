@@ -48,7 +48,9 @@ def test_what_is_wished_in_vain_says_why(tmp_path: Path) -> None:
     (one,) = told["withheld"]
     assert (one["key"], one["rule"]) == ("my:wish", "wishing")
     assert one["why"].startswith("silence: my:wish is held back by the silence 'my:*' of ")
-    assert "my:wish  by wishing: silence: my:wish is held back" in home.upulse("explain").out
+    done = home.upulse("explain")
+    assert "my:wish  by wishing: silence: my:wish is held back" in done.out
+    assert "Nothing of it is done: no daemon runs" in done.err
 
 
 def test_rules_of_staging_are_asked_if_they_are_named(tmp_path: Path) -> None:
