@@ -985,6 +985,71 @@ def test_what_is_usual_is_known_after_some_runs_and_one_of_far_more_turns_is_hel
     told(story)
 
 
+@pytest.mark.parametrize(
+    ("settings", "held"),
+    [
+        ({"times_usual": 11}, ""),
+        ({"times_usual": 9}, "it took 41 turns, and 4 are usual"),
+        ({"times_usual": 0}, ""),
+    ],
+)
+def test_how_far_beyond_the_usual_a_run_may_go_the_settings_say(settings: dict[str, Any], held: str) -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.start()
+        await scene.say("project-set", "app")
+        for number in range(5):
+            await do(scene, number, 4)
+        await scene.create()
+        await asyncio.sleep(1)
+        scene.files.printed[scene.run.id] = RunSample(1, 0, 41)
+        await asyncio.sleep(2)
+        assert scene.run.held == held
+
+    told(story, {**ADA, **settings})
+
+
+@pytest.mark.parametrize(("rate_over", "cost"), [("5m", "1.60"), ("20m", "0.40")])
+def test_over_what_time_rates_are_taken_the_settings_say(rate_over: str, cost: str) -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.start()
+        await scene.say("project-set", "app")
+        for number in range(5):
+            await do(scene, number, 4, cost=0.5, minutes=25)
+        await do(scene, 5, 4, 1, cost=8.0, minutes=5)
+        error = scene.task("task_100005").error
+        assert f"; it cost {cost} a minute" in error
+
+    told(story, {**ADA, "rate_over": rate_over})
+
+
+def test_of_what_a_run_printed_as_much_is_kept_as_the_settings_say() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        await asyncio.sleep(1)
+        run = scene.finish()
+        await asyncio.sleep(1)
+        (printed,) = scene.world.events("agent-run-printed", subject=run)
+        assert json.loads(printed.data) == {"text": "printed"}
+
+    told(story, agents={"keep_output": len("printed")})
+
+
+def test_an_agent_is_set_aside_for_no_longer_than_the_settings_say() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.start()
+        await scene.say("project-set", "app")
+        for number in range(2):
+            await scene.create(f"task_00000{number}")
+        for wait in (1, 61):
+            await asyncio.sleep(wait)
+            assert len(scene.runs.live) == 1
+            scene.finish(1)
+            await asyncio.sleep(1)
+        assert "which set it aside for 90 s" in scene.state().conditions.raised["agent:ada"].evidence
+
+    told(story, agents={"failures": 1, "pause": "1m", "pause_max": "90s"})
+
+
 def test_a_run_that_takes_tokens_far_faster_than_usual_is_held_and_one_that_only_goes_on_for_long_is_not() -> (
     None
 ):

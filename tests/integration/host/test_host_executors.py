@@ -650,7 +650,7 @@ async def test_a_stop_and_a_restart_have_the_time_that_the_process_has_to_end(
 async def test_a_process_has_the_umask_priority_and_limits_that_are_set(
     restarter: Callable[[Settings], RestartProcess], tmp_path: Path
 ) -> None:
-    limits = {"nofile": 128, "core": "0", "as": "64M", "fsize": "1G"}
+    limits = {"nofile": 128, "core": "0", "as": "64M", "fsize": "1G", "nproc": 4_000}
     lower = min(os.getpriority(os.PRIO_PROCESS, 0) + 3, 19)
     start = ["sh", "-c", "umask; exec sleep 1000"]
     chosen = settings(start=start, umask="027", nice=lower, limits=limits, cwd="/")
@@ -661,6 +661,7 @@ async def test_a_process_has_the_umask_priority_and_limits_that_are_set(
     assert resource.prlimit(it.pid, resource.RLIMIT_CORE) == (0, 0)
     assert resource.prlimit(it.pid, resource.RLIMIT_AS) == (64 << 20, 64 << 20)
     assert resource.prlimit(it.pid, resource.RLIMIT_FSIZE) == (1 << 30, 1 << 30)
+    assert resource.prlimit(it.pid, resource.RLIMIT_NPROC) == (4_000, 4_000)
     assert os.getpriority(os.PRIO_PROCESS, it.pid) == lower
     assert os.readlink(f"/proc/{it.pid}/cwd") == "/"
     assert resource.getrlimit(resource.RLIMIT_NOFILE) == before

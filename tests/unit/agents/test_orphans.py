@@ -43,6 +43,12 @@ def test_what_is_young_is_left_alone() -> None:
     story.expect_nothing()
 
 
+def test_how_old_it_must_be_the_settings_say() -> None:
+    story = a_story(age_minutes=9, orphans="end", orphan_age="9m")
+    story.tick()
+    story.expect("end-agent-orphan")
+
+
 def test_it_is_listed_among_the_runs() -> None:
     (left,) = runs_json(a_story().snapshot)
     assert (left["run"], left["agent"], left["pid"], left["memory"], left["stop"]) == (
