@@ -1,17 +1,18 @@
 """The executors of programs: `run-command`, and `collect`, which writes a diagnostic bundle for later analysis."""
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pulse_adapters.host.outputs import end_of_output
 from pulse_adapters.host.spawner import Spawner
-from pulse_adapters.workers.allowed_programs import allowed_program, allowed_programs
+from pulse_adapters.workers.allowed_programs import allowed_program, allowed_programs, found_program
 from pulse_adapters.workers.conversation import ask
 from pulse_adapters.workers.environment import EFFECT_MARK, python_environment
 from pulse_adapters.workers.file_systems import PATIENCE_S
@@ -27,6 +28,7 @@ from pulse_core.model.kinds import Effect
 from pulse_core.ports.executor import Executor, Policy, Result, Safety
 from pulse_core.settings.settings import Settings
 
+T = TypeVar("T")
 TIMEOUT_S, MEMORY_MIB = 120.0, 512
 
 
@@ -67,14 +69,17 @@ class Collect(Executor):
 _TO_END_IT_S = 10.0
 SOON_S, AGAIN_S = 0.2, 10.0
 """Seconds for which the loop waits for the file systems of what is allowed, and after which they are asked again."""
+MOST_ASKED = 50
+"""Questions that are kept: each that is not answered has a thread, and any rule may make up names."""
+_LIST = "/"
+"""In the place of a name, which has none: the question for the list itself."""
 Real = Mapping[str, str]
 
 
 class _Asked(NamedTuple):
-    """A question for what is allowed, and since when it is asked, in monotonic seconds."""
+    """A question about file systems, and since when it is asked, in monotonic seconds."""
 
-    allow: tuple[str, ...]
-    answer: "Future[Real]"
+    answer: "Future[Any]"
     since: float
 
 
@@ -86,8 +91,7 @@ class RunCommand(Executor):
     def __init__(self, settings: Callable[[], Settings], spawner: Spawner) -> None:
         self._settings, self._spawner = settings, spawner
         self._pinned: tuple[tuple[str, ...], Real] = ((), {})
-        self._asked = _Asked((), Future(), 0.0)
-        self._asked.answer.set_result({})
+        self._asked: dict[tuple[str, ...], _Asked] = {}
         self._has_others = RecentMounts()
 
     def policy(self, params: CommandParams) -> Policy:
@@ -109,37 +113,51 @@ class RunCommand(Executor):
         nothing new."""
         allow = self._settings().executors.run_command.allow
         if self._pinned[0] != allow:
-            self._pinned = allow, self._resolved(allow)
-        return allowed_program(name, self._pinned[1])
+            words = f"what is in `allow` under [executors.run-command] ({', '.join(allow)})"
+            self._pinned = allow, self._answer((*allow, _LIST), words, partial(allowed_programs, allow))
+        if os.path.isabs(name) or "/" in name:
+            return allowed_program(name, self._pinned[1])
+        where = self._answer((*allow, name), f"PATH, for {name!r},", partial(found_program, name))
+        return allowed_program(name, self._pinned[1], where)
 
-    def _resolved(self, allow: tuple[str, ...]) -> Real:
-        """What `allowed_programs` says. Raises PulseError while a file system does not: the loop can't wait for that."""
+    def _answer(self, key: tuple[str, ...], about: str, question: Callable[[], T]) -> T:
+        """The answer. Raises PulseError while a file system does not: the loop can't wait for that."""
         if not self._has_others():
-            return allowed_programs(allow)
-        now = time.monotonic()
-        words = f"what is in `allow` under [executors.run-command] ({', '.join(allow)})"
-        is_old = self._asked.answer.done() and now - self._asked.since > AGAIN_S
+            return question()
+        now, asked = time.monotonic(), self._asked.get(key)
         try:
-            if self._asked.allow != allow or is_old:
-                asked = _Asked(allow, Future(), now)
-                start_thread(partial(_resolve, asked), "allowed programs")
-                self._asked = asked  # only now: what no thread answers would never be asked again
-            return self._asked.answer.result(max(0.0, self._asked.since + SOON_S - now))
+            is_hanging = any(not one.answer.done() for one in self._asked.values() if one is not asked)
+            if asked is None or (asked.answer.done() and now - asked.since > AGAIN_S):
+                self._make_room()
+                asked = _Asked(Future(), now)
+                start_thread(partial(_resolve, asked, question), "allowed programs")
+                self._asked[key] = asked  # only now: what no thread answers would never be asked again
+            # A crowd of names would each be waited for.
+            found: T = asked.answer.result(0.0 if is_hanging else max(0.0, asked.since + SOON_S - now))
         except TimeoutError as error:
-            raise PulseError(f"the file system of {words} does not answer") from error
+            raise PulseError(f"the file system of {about} does not answer") from error
         except OSError as error:  # there is no thread, process or descriptor to ask with
-            raise PulseError(f"{words} can't be looked up: {error.strerror}") from error
+            raise PulseError(f"{about} can't be looked up: {error.strerror}") from error
+        return found
+
+    def _make_room(self) -> None:
+        if len(self._asked) >= MOST_ASKED:
+            if not (answered := [key for key, one in self._asked.items() if one.answer.done()]):
+                raise TimeoutError
+            del self._asked[answered[0]]
 
     async def execute(self, effect: Effect, params: CommandParams, event: Event) -> Result:
         """Run it to its end; any exit code but 0 is a failure."""
-        with suppress(PulseError):  # asked for, if nobody has since the settings were changed
-            self._allowed(params.argv[0])
-        if not self._asked.answer.done():
-            answer = asyncio.wrap_future(self._asked.answer)
-            answer.add_done_callback(
-                asyncio.Future.exception
-            )  # looked at, or asyncio tells it with a traceback
-            await asyncio.wait([answer], timeout=PATIENCE_S)
+        allow = self._settings().executors.run_command.allow
+        for name in (_LIST, params.argv[0]):
+            with suppress(PulseError):  # asked for, if nobody has since the settings were changed
+                self._allowed(params.argv[0])
+            if (asked := self._asked.get((*allow, name))) and not asked.answer.done():
+                answer = asyncio.wrap_future(asked.answer)
+                answer.add_done_callback(
+                    asyncio.Future.exception
+                )  # looked at, or asyncio tells it with a traceback
+                await asyncio.wait([answer], timeout=PATIENCE_S)
         outcome = await self._spawner.run(
             params.argv,
             executable=self._allowed(params.argv[0]),
@@ -158,8 +176,8 @@ class RunCommand(Executor):
         return Result({"exit": 0, "output": outcome.output})
 
 
-def _resolve(asked: _Asked) -> None:
+def _resolve(asked: _Asked, question: Callable[[], object]) -> None:
     try:
-        asked.answer.set_result(ask_after_child("what is allowed", partial(allowed_programs, asked.allow)))
+        asked.answer.set_result(ask_after_child("what is allowed", question))
     except Exception as error:  # noqa: BLE001 - it is raised where the answer is wanted
         asked.answer.set_exception(error)

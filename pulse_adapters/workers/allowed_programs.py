@@ -16,15 +16,16 @@ def allowed_programs(allow: Iterable[str]) -> Mapping[str, str]:
     return {**{path: path for path in real.values()}, **real}
 
 
-def allowed_program(name: str, allowed: Mapping[str, str]) -> str:
+def allowed_program(name: str, allowed: Mapping[str, str], where: str = "") -> str:
     """The real path of a program that may be run: the path that was compared is the one to run. Raises Refused.
 
-    A path that a rule made up is compared as a text: to follow it could take long, and this is done in the loop.
+    where: what `found_program` says of a name that is no path, if it was asked. A path that a rule made up is compared as a
+    text: to follow it could take long, and this is done in the loop.
     """
     if os.path.isabs(name):
         real, where = allowed.get(name), name
     else:
-        where = os.path.realpath(_found(name))
+        where = where or found_program(name)
         real = where if where in allowed.values() else None
     if real is None and os.path.basename(where) in SHELLS:
         raise Refused(
@@ -39,10 +40,10 @@ def allowed_program(name: str, allowed: Mapping[str, str]) -> str:
     return real
 
 
-def _found(name: str) -> str:
-    """The path of a program in PATH."""
+def found_program(name: str) -> str:
+    """The real path of a program in PATH. Raises Refused."""
     if "/" in name:
         raise Refused(f"{name!r} is a relative path; give an absolute one, or a name that is in PATH")
     if found := shutil.which(name):
-        return found
+        return os.path.realpath(found)
     raise Refused(f"there is no program {name!r} in PATH ({os.environ.get('PATH', '')})")

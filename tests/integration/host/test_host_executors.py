@@ -12,7 +12,6 @@ import sys
 import threading
 import uuid
 from collections.abc import Callable
-from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -534,6 +533,28 @@ async def test_what_is_allowed_on_a_file_system_that_does_not_answer_is_not_wait
         assert result.data["output"] == "words\n"
 
 
+async def test_a_path_on_a_file_system_that_does_not_answer_is_not_waited_for(
+    runner: Callable[..., RunCommand], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    effect, event = wished("run-command")
+    (place := tmp_path / "dead").mkdir()
+    with dead(place) as fail:
+        monkeypatch.setenv("PATH", f"{place}:{os.environ['PATH']}")
+        executor = runner("/bin/echo")
+        executor.check(command("/bin/echo"))
+        with pytest.raises(PulseError, match="the file system of PATH, for 'echo', does not answer"):
+            executor.check(command("echo"))
+        executor.check(command("/bin/echo"))
+        monkeypatch.setattr(run_command, "MOST_ASKED", 4)
+        for number in range(4):
+            with pytest.raises(PulseError, match="does not answer"):
+                executor.check(command(f"echo{number}"))
+        assert len(executor._asked) == 4
+        fail()  # which is an answer
+        result = await executor.execute(effect, command("echo", "words"), event)
+        assert result.data["output"] == "words\n"
+
+
 def test_what_is_allowed_is_asked_again_where_nothing_could_be_asked_with(
     runner: Callable[..., RunCommand], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -569,7 +590,7 @@ async def test_that_nobody_could_say_what_is_allowed_is_told_once_and_without_a_
     asyncio.get_running_loop().call_later(0.5, asked.set)
     with pytest.raises(PulseError, match="does not answer"):
         await executor.execute(effect, command("/bin/echo"), event)
-    executor._asked = executor._asked._replace(answer=Future())  # as at the next question
+    executor._asked.clear()  # as at the next question
     gc.collect()
     assert not told
 
