@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
 
 PROPOSED = "refs/pulse/proposed"
-"""Names the commit of a proposal while it is tried: what is named still when the next one begins was left by a kill."""
+"""Names the commit on which a proposal is made, while it is tried: what lies on it as the next begins, a kill has left."""
+_PROPOSE = "Propose"
 
 
 def engine_of(
@@ -213,7 +214,7 @@ def propose_rule(
     engine, path = workflow_context(home), home.layout.path
     git = Git(path)
     engine.repository.mend()
-    plan, written, ours = Plan(f"Propose {name}", author), list[WrittenFile](), None
+    plan, written, ours = Plan(f"{_PROPOSE} {name}", author), list[WrittenFile](), None
     with proposal_lock(path):  # two would be in one commit, or one on top of the other
         before = engine.repository.settled_staging()
         if before.dirty or not before.can_be_committed:
@@ -222,15 +223,14 @@ def propose_rule(
             before = engine.repository.settled_staging()
         try:
             with repository_lock(path):  # or a promote would commit half of it as somebody else's
+                git("update-ref", PROPOSED, before.commit)
                 scaffold(before.path, "rule", name, texts, written.append)
-                if ours := commit_staging(git, plan.message, author):
-                    git("update-ref", PROPOSED, ours)
+                ours = commit_staging(git, plan.message, author)
             if may_promote:
                 commit, gates, answer = promote(engine, plan)
             else:
                 commit, gates, answer = *try_staging(engine, plan), None
-            if ours:
-                git("update-ref", "-d", PROPOSED)
+            git("update-ref", "-d", PROPOSED)
         except BaseException as error:
             left = _taken_back(path, before, ours, written)
             if isinstance(error, NotPromoted):
@@ -249,11 +249,12 @@ def _take_back_earlier(git: "Git") -> bool:
     from pulse_adapters.git.locks import repository_lock
 
     with repository_lock(git.home):
-        if (ours := git.commit(PROPOSED)) is None:
+        if (base := git.commit(PROPOSED)) is None:
             return False
-        is_last = git.commit(STAGING) == ours and not git.contains(MAIN, ours)
+        last = git("log", "-1", "--no-show-signature", "--format=%P %s", STAGING)
+        is_last = last.startswith(f"{base} {_PROPOSE} ") and not git.contains(MAIN, STAGING)
         if is_last:
-            git("reset", "--quiet", "--keep", f"{ours}~1", at=git.staging)
+            git("reset", "--quiet", "--keep", base, at=git.staging)
         git("update-ref", "-d", PROPOSED)
     return is_last
 

@@ -156,21 +156,31 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from pulse_adapters.config.home import Home
+from pulse_adapters.git import staging
 from pulse_core.app.engine import promote
 from upulse_cli.wiring.engine import propose_rule
 from upulse_cli.wiring.home import home_context
 
+commit_staging = staging.commit_staging
+
+def commit_and_die(*values):
+    commit_staging(*values)
+    os._exit(9)
+
+if sys.argv[2] == "as it was committed":
+    staging.commit_staging = commit_and_die
 promote.pass_gates = lambda *_values: os._exit(9)
 propose_rule(home_context(Home(Path(sys.argv[1]))), "bob <bob@localhost>", False, "broken", ("def (:", ""))
 """
 
 
+@pytest.mark.parametrize("when", ["as it was committed", "as it was tried"])
 def test_what_was_proposed_by_one_that_was_killed_is_taken_back_and_no_gate_holds_it_against_the_next(
-    tmp_path: Path,
+    tmp_path: Path, when: str
 ) -> None:
     home = home_context(Home(new_home(tmp_path / "home", RULE.replace("quiet", "calm")).path))
     repository, staging = Repository(home.layout.path), tmp_path / "home/staging"
-    argv = (sys.executable, "-c", KILLED, str(home.layout.path))
+    argv = (sys.executable, "-c", KILLED, str(home.layout.path), when)
     assert subprocess.run(argv, timeout=60, check=False).returncode == 9
     assert (staging / "rules/broken.py").exists()
     for name in ("quiet", "other"):  # and of one that was seen to its end nothing is
