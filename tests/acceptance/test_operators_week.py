@@ -146,8 +146,19 @@ def over(told: Any) -> str | None:
 
 
 def settled(told: Iterable[Any]) -> list[Any]:
-    """Without how often what goes on has happened by now, and what holds it back now."""
-    return [{**one, "times": one["times"] if one["ended"] else None, "held": None} for one in told]
+    """Without how often and when last what goes on has happened by now, and what holds it back now."""
+    now = {"times": None, "last_seen": None}
+    return [
+        {**one, "held": None}
+        if one["ended"]
+        else {
+            **one,
+            **now,
+            "held": None,
+            "causes": [{**cause, "times": None, "last": None} for cause in one["causes"]],
+        }
+        for one in told
+    ]
 
 
 def at(text: str) -> int:
