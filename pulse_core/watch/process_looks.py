@@ -79,7 +79,7 @@ class ProcessLooks:
         dead = [one for one in processes if self._proofs_of(one.name, histories)]
         asked = [one for one in dead if one.systemd_unit or one.pid_file]
         is_slow = bool(self._under_way) or self._has_failed
-        started = [one for one in processes if is_slow and one.name in self._started]
+        started = [one for one in processes if is_slow and one.name in self._started and one not in dead]
         at_once = [one for one in (*dead, *started) if not (one.systemd_unit or one.pid_file)]
         self._started.clear()
         if asked or not (dead or self._under_way):
