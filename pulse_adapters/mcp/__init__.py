@@ -11,7 +11,6 @@ from pulse_core.mcp.client_scope import ClientScope
 
 def scopes(context: WatcherContext) -> Scopes:
     """What callers of the socket that say a client's token are bound to."""
-
     home, files = context.home.path, FileThreads(in_child=False)
     owners = 0, home.stat().st_uid
 

@@ -45,10 +45,9 @@ def name_of(home: Path, token: str) -> str | None:
 
 
 def _read(path: Path) -> str:
-    try:
+    with suppress(OSError):
         return read_plain(path, _LONGEST).decode("ascii", "replace")
-    except OSError:
-        return ""
+    return ""
 
 
 PLACES = {"claude": ".claude.json", "cursor": ".cursor/mcp.json", "codex": ".codex/config.toml"}

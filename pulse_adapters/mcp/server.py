@@ -120,8 +120,7 @@ class CallAllowance:
 
     def take(self, now: float) -> None:
         """Take one (now: seconds of any clock); raises ToolError if none is left."""
-        self.left = min(BURST, self.left + RATE * max(0.0, now - self.at))
-        self.at = now
+        self.left, self.at = min(BURST, self.left + RATE * max(0.0, now - self.at)), now
         if self.left < 1:
             raise ToolError(f"too many calls: {RATE:g} in a second; wait a moment")
         self.left -= 1
@@ -207,9 +206,8 @@ class PulseServer:
 
 
 CLIENT: ContextVar[tuple[str, str]] = ContextVar("client")
-"""The name and the token of whoever asks."""
 PROJECT: ContextVar[str] = ContextVar("project")
-"""The root of the project whose guidance is asked for."""
+"""The name and the token of whoever asks; the root of the project whose guidance is asked for."""
 
 
 @dataclass(frozen=True)

@@ -80,9 +80,8 @@ class Tools:
 
     def get_my_projects(self) -> Any:
         """The projects whose tasks you may do."""
-        tasks = self._tasks()
-        known = tasks.projects.items()
-        return [project_json(name, tasks) for name, one in known if one.has_member(self.agent)]
+        tasks, mine = self._tasks(), self.agent
+        return [project_json(name, tasks) for name, one in tasks.projects.items() if one.has_member(mine)]
 
     def get_ready_tasks(self, project: ProjectName = "") -> Any:
         """The tasks that you may claim now, the first to be done first."""
@@ -191,8 +190,7 @@ class Tools:
                 append(self.home, "task-released", id_, {"token": token, "why": "its MCP session has ended"})
 
     def _say(self, task: str, kind: str, token: int | None, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        one = find_task(self._tasks(), task)
-        if token is None and one.agent != self.agent:
+        if (one := find_task(self._tasks(), task)).agent != self.agent and token is None:
             raise Refused(f"{one.id} is not held by {self.agent}; claim it before")
         append(self.home, kind, one.id, {**data, "token": token or one.token or None})
         return task_json(find_task(self._tasks(), one.id), self.home.clock.now())

@@ -49,8 +49,8 @@ SETTINGS: SettingsGroup[McpSettings] = SettingsGroup("mcp", McpSettings, McpSett
 
 @dataclass(frozen=True)
 class ClientScope:
-    """Implements `pulse_core.capability.Scope`: of the client of this name. is_reserved: whether a key is survival's own;
-    is_owners: whether the home's owner, or root, says the token."""
+    """Implements `Scope`: of the client of this name. is_reserved: whether a key is survival's own; is_owners: whether the
+    home's owner, or root, says the token."""
 
     actor: str
     settings: Callable[[], Settings]
@@ -60,8 +60,7 @@ class ClientScope:
 
     @property
     def granted(self) -> frozenset[str]:
-        """What tools wish for; to promote only if the settings allow it, and of the owner's server alone, which has passed
-        the gates: whoever else may use the socket would pass none."""
+        """What tools wish for; to promote only as the settings say, and of the owner's server, which asks all gates."""
         promotes = self.is_owners and SETTINGS.of(self.settings()).promote
         return frozenset({Effect.kind, SilenceAdded.kind, *({PromoteRequested.kind} if promotes else ())})
 
@@ -76,8 +75,7 @@ class ClientScope:
             case SilenceAdded() as silence:
                 self._check_silence(draft.subject, silence, state)
             case payload if payload.kind in HELD_BY_TOKEN:
-                if not (held := self._own(draft.subject, state)).token:
-                    raise Refused(f"{held.id} is not held by {self.actor}; claim it before")
+                self._own(draft.subject, state, is_claimed=True)
             case payload if payload.kind in OWN:
                 return replace(draft, subject=self.actor)
             case payload if payload.kind not in self.granted - {Effect.kind}:
@@ -86,9 +84,9 @@ class ClientScope:
                 )
         return draft
 
-    def _own(self, task: str, state: State) -> TaskState:
+    def _own(self, task: str, state: State, is_claimed: bool = False) -> TaskState:
         found = known_task(task, state.of(TASKS))
-        if found.agent != self.actor:
+        if found.agent != self.actor or (is_claimed and not found.token):
             raise Refused(f"{found.id} is not held by {self.actor}; claim it before")
         return found
 
