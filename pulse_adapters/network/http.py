@@ -38,7 +38,8 @@ HOUR = 3_600.0
 REDIRECTS = 20
 httpcore.AsyncHTTP11Connection.READ_NUM_BYTES = 1_024
 """Bytes that are taken up before others have their turn: what they hold is parsed at once, and may be of a byte each."""
-_receive_event = httpcore.AsyncHTTP11Connection._receive_event  # the library has no setting for it
+_receive_event: Any = getattr(httpcore.AsyncHTTP11Connection, "_receive_event", None)
+"""The library has no setting for what follows, and a later version may have no such method."""
 
 
 async def _receive_in_turn(connection: httpcore.AsyncHTTP11Connection, timeout: float | None = None) -> Any:
@@ -47,7 +48,8 @@ async def _receive_in_turn(connection: httpcore.AsyncHTTP11Connection, timeout: 
     return await _receive_event(connection, timeout)
 
 
-httpcore.AsyncHTTP11Connection._receive_event = _receive_in_turn  # type: ignore[method-assign,assignment]  # as above
+if _receive_event:
+    httpcore.AsyncHTTP11Connection._receive_event = _receive_in_turn  # type: ignore[method-assign,assignment]
 EXPIRED, NOT_YET = 10, 9
 """Verification codes of OpenSSL. It says only the first fault it finds: of one that signed itself, that it did."""
 
