@@ -24,8 +24,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pulse_core.daemon import services
-
 SERVE = "upulse_cli.serve"
 _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 _LARGEST = 1 << 20
@@ -176,6 +174,8 @@ def _live(request: Mapping[str, Any], output: int) -> int:
     for ignored in request["ignored"]:
         signal.signal(ignored, signal.SIG_IGN)
     if not request["reads_log"]:
+        from pulse_core.daemon import services  # not before `block_in_daemon`
+
         services.DELAY = _LOG_READ_S
     sys.argv[1:] = request["words"]
     return int(importlib.import_module(request["module"]).main())
