@@ -8,6 +8,7 @@ from dataclasses import replace
 from random import Random
 
 from pulse_core.actions import parsed_params
+from pulse_core.composition import declaration_of
 from pulse_core.execute.effect_tasks import (
     Attempt,
     EffectTasks,
@@ -37,7 +38,7 @@ from pulse_core.model.kinds import (
     SettingsLoaded,
 )
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.names import OUTWARD, RESTART_PROCESS
+from pulse_core.model.names import OUTWARD
 from pulse_core.model.payload import decode_plain, encode, encode_checked
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.executor import Executor, NotYet
@@ -374,8 +375,8 @@ class ExecutorLoop:
                 if who == SURVIVAL:
                     was_done = state.effects.pause_left(effect.event.subject, AGAIN_US, now) > 0
                     (again if was_done else own).append(effect)
-                elif effect.cancel or self._has_room(who, full) or effect.action == RESTART_PROCESS:
-                    yield effect  # a restart that may not begin any more keeps survival's own one out
+                elif effect.cancel or self._has_room(who, full) or declaration_of(effect.action).exclusive_by:
+                    yield effect  # what keeps others out need not stay open if it may not begin any more
             elif self._group is not None and effect.action in OUTWARD:
                 self._resume(self._group, effect)  # it waited for an address, and there is none by now
         while some := own or again:
