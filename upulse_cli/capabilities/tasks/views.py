@@ -64,7 +64,7 @@ def task_page(said: Mapping[str, Any]) -> RenderableType:
 def _events(events: Sequence[Mapping[str, Any]]) -> Iterator[Text]:
     for event in events:
         data, names = event["data"] or {}, ("agent", "column", "path", "why", "error", "said", "result")
-        is_named = data.get("agent", "") in data.get("why", "")  # and need not be named twice
+        is_named = str(data.get("why")).startswith(f"{data.get('agent')} ")  # and need not be named twice
         words = " ".join(str(data[name]) for name in names[is_named:] if data.get(name))
         words = f"it goes on: {words}" if data.get("over") else words
         line = f"{local(event['at'])}  {event['kind']:<19} {event['actor']}  {one_line(words)}"
