@@ -1,7 +1,6 @@
 """The executors of programs: `run-command`, and `collect`, which writes a diagnostic bundle for later analysis."""
 
 import asyncio
-import os
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -72,7 +71,7 @@ SOON_S, AGAIN_S = 0.2, 10.0
 MOST_ASKED = 50
 """Questions that are kept: each that is not answered has a thread, and any rule may make up names."""
 _LIST = "/"
-"""In the place of a name, which has none: the question for the list itself."""
+"""Stands for the name in the question about the list itself: no name has a slash."""
 Real = Mapping[str, str]
 
 
@@ -115,7 +114,7 @@ class RunCommand(Executor):
         if self._pinned[0] != allow:
             words = f"what is in `allow` under [executors.run-command] ({', '.join(allow)})"
             self._pinned = allow, self._answer((*allow, _LIST), words, partial(allowed_programs, allow))
-        if os.path.isabs(name) or "/" in name:
+        if "/" in name:
             return allowed_program(name, self._pinned[1])
         where = self._answer((*allow, name), f"PATH, for {name!r},", partial(found_program, name))
         return allowed_program(name, self._pinned[1], where)
