@@ -144,7 +144,9 @@ def engine_for_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]
 def running(engine_for_all: Engine) -> Engine:
     """An engine whose daemon runs, of which nothing earlier is told."""
     repository, in_force = engine_for_all.repository, engine_for_all.in_force
-    engine_for_all.served.eventually(lambda: repository.head() == in_force(), "main follows")
+    engine_for_all.served.eventually(
+        lambda: repository.head() == in_force() == repository.staging().commit, "main and staging follow"
+    )
     engine_for_all.since = int(engine_for_all.events()[-1]["seq"])
     return engine_for_all
 
