@@ -94,7 +94,9 @@ class Repository:
         Raises CannotMend with what a person could do.
         """
         with repository_lock(self.home):
-            return tuple(create_repository.repair_repository(self._git))
+            done = tuple(create_repository.repair_repository(self._git))
+            update_main.finish(self._git)
+            return done
 
     def commit_staging(self, message: str, author: str) -> str | None:
         """Commit everything in staging that is dirty and not ignored; None if nothing is."""

@@ -6,6 +6,7 @@ Killed after any step, the same call does what is left, and nothing twice.
 import os
 import re
 import shutil
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -14,19 +15,20 @@ from pulse_adapters.git.commits import commit_tree, keep_branch
 from pulse_adapters.git.errors import GitFailed, MainMoved
 from pulse_adapters.git.git_command import FOLLOWED, MAIN, NEW, PULSE, STAGING, Git, GitResult
 from pulse_adapters.git.rejected_commits import rejected_commit
-from pulse_adapters.git.stage_files import refuse_pipes, stage_files
+from pulse_adapters.git.stage_files import MOST_BYTES, refuse_pipes, stage_files
+from pulse_adapters.workers.plain_file import open_plain, read_plain
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.engine_repository import rejected_staging_advice
 
-_FORWARDING = "refs/pulse/forwarding"
-"""Names the commit that staging is just being moved to."""
+_FORWARDING, _LAYING_OUT = "refs/pulse/forwarding", "refs/pulse/laying-out"
+"""Name the commits that staging is just being moved to, and whose files are just being laid out in `engine/`."""
 _WROTE_IN_PART = re.compile(r"unable to (create|write) file|cannot create directory")
 """How git says that it could not lay out files, after it had begun."""
 
 
 class MainUpdate(NamedTuple):
     """What main is now. stray: the branch that keeps what lay about in `engine/`, if something did;
-    notes: what did not follow main, and why, in sentences; fault: that of them which is about a failure in `engine/`."""
+    notes: what did not follow main, and why, in sentences; fault: that of them after which the call is to be made again."""
 
     commit: str
     stray: str = ""
@@ -41,14 +43,25 @@ def point_main(git: Git, commit: str, expected: str) -> MainUpdate:
     notes: list[str] = []
     stray = fault = ""
     try:
+        _complete(git, git.engine, _LAYING_OUT, FOLLOWED)
         stray = _follow(git, target, before, notes)
     except GitFailed as error:
         notes.append(fault := f"the files of {git.engine} do not follow main: {error}")
     try:
+        if git.staging_folder() and git.branch_at(git.staging) == STAGING:
+            _complete(git, git.staging, _FORWARDING, STAGING)
         notes += _forward(git, target)
     except GitFailed as error:
-        notes.append(f"staging stays behind main: {error}")
+        notes.append(words := f"staging stays behind main: {error}")
+        if git.commit(_FORWARDING):  # a half of it may lie there
+            fault = fault or words
     return MainUpdate(target, stray, tuple(notes), fault)
+
+
+def finish(git: Git) -> None:
+    """Lay out what a call that was killed, or whose git was, has left: whoever commits staging would commit it as edits."""
+    if (git.commit(_LAYING_OUT) or git.commit(_FORWARDING)) and (main := git.main()):
+        point_main(git, main, main)
 
 
 def _swap(git: Git, target: str, before: str) -> None:
@@ -87,13 +100,16 @@ def _follow(git: Git, target: str, before: str, notes: list[str]) -> str:
             if not (old := git.commit(f"refs/heads/{stray}")) or git.tree(old) != lying:
                 kept = commit_tree(git, lying, "what lay about in engine/", PULSE, bases[0])
                 stray = keep_branch(git, stray, kept)
+        git("update-ref", _LAYING_OUT, target)
         words = ("read-tree", "-m", "-u", lying, target)
         answer = git.run(*words)
         if answer.exit:
             _put_back(git, git.engine, lying, target, answer)
             raise git.failure(words, answer)
+        _sync(git.engine, git.differing(lying, target))
     git.run("merge", "--quit")
     git("update-ref", FOLLOWED, target)
+    git("update-ref", "-d", _LAYING_OUT)
     return stray
 
 
@@ -101,6 +117,7 @@ def _forward(git: Git, target: str) -> tuple[str, ...]:
     """Let staging follow, where nobody's work is lost or taken from under their hands by it; or why not."""
     tip = git.commit(STAGING)
     if tip == target:
+        git("update-ref", "-d", _FORWARDING)
         return ()
     taken_back = rejected_commit(git, target, tip) if tip else None
     if tip is not None and not git.contains(target, tip):
@@ -127,6 +144,7 @@ def _forward_files(git: Git, target: str, tip: str, taken_back: str | None) -> t
         # Lay out the half that whoever was killed had not.
         git("read-tree", "-m", "-u", stage_files(git, git.staging), target, at=git.staging)
         git("update-ref", "-m", "pulse: follows main", STAGING, target, tip)
+    _sync(git.staging, git.differing(tip, target))
     git("update-ref", "-d", _FORWARDING)
     if answer.exit and not is_finished:
         _put_back(git, git.staging, tip, target, answer)
@@ -141,13 +159,59 @@ def _put_back(git: Git, at: Path, old: str, new: str, answer: GitResult) -> None
     It begins only where it has found no work of anybody's in these files, and nothing in the place of those that are new.
     """
     if _WROTE_IN_PART.search(answer.error):
-        names = git.differing(old, new)
-        for name in names:
-            with suppress(OSError):
-                (at / name).unlink()  # first all, which makes room
-        git.run(
-            "checkout-index", "--quiet", "-z", "--stdin", at=at, told="".join(f"{one}\0" for one in names)
-        )
+        _lay_out_again(git, at, git.differing(old, new))
+
+
+def _complete(git: Git, at: Path, mark: str, before: str) -> None:
+    """Lay out again what a git that was killed, or a cut of power, has left of files: their beginning, or nothing.
+
+    mark: names the commit that was being laid out, and nothing if none was; before: the one that had been.
+    """
+    if begun := git.commit(mark):
+        names = {*git.differing(before, begun), *git("ls-files", "-z", "--modified", at=at).split("\0")} - {
+            ""
+        }
+        cut = [
+            name for name in names if _is_cut(at / name, [_text(git, one, name) for one in (before, begun)])
+        ]
+        _lay_out_again(git, at, cut)
+        _sync(at, cut)
+
+
+def _is_cut(path: Path, wholes: Sequence[str | None]) -> bool:
+    """Whether a file holds no more than the beginning of one of these, so that nothing of anybody's can be in it."""
+    try:
+        text = os.fsdecode(read_plain(path, MOST_BYTES))
+    except FileNotFoundError:
+        return None not in wholes
+    except OSError:
+        return False
+    begins = text.rstrip("\0")  # what a cut of power leaves of a file may be zeros
+    return text not in wholes and any(whole and whole.startswith(begins) for whole in wholes)
+
+
+def _text(git: Git, commit: str, name: str) -> str | None:
+    answer = git.run("cat-file", "blob", f"{commit}:{name}")
+    return None if answer.exit else answer.text
+
+
+def _lay_out_again(git: Git, at: Path, names: Collection[str]) -> None:
+    """Write these files anew, as the index has them; those that it lacks are gone."""
+    for name in names:
+        with suppress(OSError):
+            (at / name).unlink()  # first all, which makes room
+    git.run("checkout-index", "--quiet", "-z", "--stdin", at=at, told="".join(f"{one}\0" for one in names))
+
+
+def _sync(at: Path, names: Iterable[str]) -> None:
+    """Have files be on the disk, which git sees to for all but these."""
+    for name in names:
+        with suppress(OSError):
+            handle = open_plain(at / name)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
 
 
 def _is_edited(git: Git, target: str, tip: str, is_begun: bool) -> bool:

@@ -410,6 +410,90 @@ class FullDiskGit(Git):
         return super().run(*words, **more)
 
 
+class KilledGit(Git):
+    """Git that somebody kills while it lays out files."""
+
+    def run(self, *words: str, **more: Any) -> GitResult:
+        if (words[0] == "merge" and "--ff-only" in words) or words[:3] == ("read-tree", "-m", "-u"):
+            rules = (more.get("at") or self.engine) / "rules"
+            (rules / "a.py").write_text("A =")
+            (rules / "b.py").unlink()
+            (rules / "new.py").write_text("")
+            raise GitFailed(f"git {words[0]} did not end, or was killed")
+        return super().run(*words, **more)
+
+
+def half_laid_out(place: Path) -> tuple[Repository, str, str]:
+    """A repository of which git was killed while it laid out a promote, and the commits before and after that."""
+    repository = made(place)
+    promoted(repository, "rules/b.py", "B = 1\n")
+    before, staging = promoted(repository), repository.home / "staging"
+    for name, text in (("a.py", "A = 2\n"), ("b.py", "B = 2\n")):
+        write(staging / "rules" / name, text)
+    edited(repository, "rules/new.py", "N = 1\n")
+    git(staging, "switch", "--quiet", "--detach")
+    commit = repository.candidate("promote", ADA)
+    git(staging, "update-ref", "refs/heads/staging", before)
+    git(staging, "switch", "--quiet", "staging")
+    write(staging / "engine.py", "RULES = [1]\n")
+    moved = point_main(KilledGit(repository.home), commit, before)
+    assert ["was killed" in note for note in moved.notes] == [True, True]
+    assert "was killed" in moved.fault
+    return repository, before, commit
+
+
+LAID_OUT = {"rules/a.py": "A = 2\n", "rules/b.py": "B = 2\n", "rules/new.py": "N = 1\n"}
+
+
+def assert_nothing_is_half(repository: Repository) -> None:
+    home = repository.home
+    assert files(home / "engine") == {**FILES, **LAID_OUT}
+    assert files(home / "staging") == {**FILES, **LAID_OUT, "engine.py": "RULES = [1]\n"}
+    assert is_clean(home / "engine")
+    assert repository.staging().dirty == ("engine.py",)
+    assert "stray" not in refs(repository)
+    assert "refs/pulse/laying-out" not in refs(repository)
+    assert "refs/pulse/forwarding" not in refs(repository)
+
+
+def test_what_a_killed_git_has_laid_out_in_part_passes_for_nobodys_edit(tmp_path: Path) -> None:
+    repository, before, commit = half_laid_out(tmp_path)
+    assert repository.point_main(commit, before) == (commit, "", (), "")
+    assert_nothing_is_half(repository)
+
+
+def test_what_a_killed_git_has_laid_out_in_part_is_not_committed_with_staging(tmp_path: Path) -> None:
+    repository, _, _ = half_laid_out(tmp_path)
+    repository.mend()
+    assert_nothing_is_half(repository)
+
+
+def test_what_somebody_has_edited_in_a_half_laid_out_engine_is_kept_on_a_branch(tmp_path: Path) -> None:
+    repository, before, commit = half_laid_out(tmp_path)
+    write(repository.home / "engine" / "rules" / "a.py", "A = 2  # mine\n")
+    moved = repository.point_main(commit, before)
+    assert git(repository.home / "engine", "show", f"{moved.stray}:rules/a.py") == "A = 2  # mine"
+    assert files(repository.home / "engine") == {**FILES, **LAID_OUT}
+
+
+@pytest.mark.parametrize("left", ["", "\0\0\0\0\0\0"])
+def test_files_that_a_cut_of_power_has_emptied_amid_a_promote_are_nobodys_edit(
+    tmp_path: Path, left: str
+) -> None:
+    repository = made(tmp_path)
+    before = promoted(repository)
+    edited(repository, text="A = 2\n")
+    commit = repository.candidate("promote", ADA)
+    repository.point_main(commit, before)
+    for folder, mark in (("engine", "laying-out"), ("staging", "forwarding")):
+        git(repository.home / folder, "update-ref", f"refs/pulse/{mark}", commit)
+        write(repository.home / folder / "rules" / "a.py", left)
+    assert repository.point_main(commit, before) == (commit, "", (), "")
+    for folder in ("engine", "staging"):
+        assert (repository.home / folder / "rules" / "a.py").read_text() == "A = 2\n"
+        assert is_clean(repository.home / folder)
+
+
 def test_what_a_full_disk_takes_but_a_part_of_passes_for_nobodys_edit(tmp_path: Path) -> None:
     repository = made(tmp_path)
     before, after = promoted(repository), promoted(repository, text="A = 2\n")
