@@ -52,7 +52,8 @@ def held_back(home: HomeContext, one: EffectTimeline) -> str:
     if not settings.notice_urls or not (is_new or notice_batching.is_network_down(state, settings)):
         return ""
     severity = notice_batching.severity_of(one.data.get("params", {}))
-    return notice_batching.hold_reason(state, settings, home.clock.now(), severity)
+    of_rules = notice_batching.is_of_rules(one.wish.data)
+    return notice_batching.hold_reason(state, settings, home.clock.now(), severity, of_rules)
 
 
 def add_effect(

@@ -12,10 +12,10 @@ from pulse_core.model.durations import duration_text
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.names import DOWN, NETWORK, NOTICE_SEVERITIES, OUTWARD, TRIAL_NOTICE
+from pulse_core.model.names import DOWN, NETWORK, OUTWARD, TRIAL_NOTICE
 from pulse_core.model.text import count
 from pulse_core.model.urls import host_of, is_address, is_here
-from pulse_core.projections.effects import OpenEffect, Phase
+from pulse_core.projections.effects import OpenEffect, Phase, Source, source_of
 from pulse_core.projections.notices import DEFAULT_SEVERITY, HOUR, PREFIX, Notices
 from pulse_core.projections.state import State
 from pulse_core.settings.settings import Settings
@@ -49,11 +49,11 @@ def next_batch(waiting: Sequence[OpenEffect], state: State, settings: Settings, 
     if not waiting or is_network_down(state, settings):
         return NoticeBatch()
     group_us = settings.notify.group
-    full = {
-        severity: rate_limit_wait(state.notices, hourly_limit(severity, settings), now)
-        for severity in NOTICE_SEVERITIES
-    }
-    fulls = [full.get(severity_of(one.params), 0) for one in waiting]
+    # Survival's first: each message has room for so many.
+    waiting = sorted(waiting, key=lambda one: is_of_rules(one.event.data))
+    whose = [(severity_of(one.params), is_of_rules(one.event.data)) for one in waiting]
+    full = {one: rate_limit_wait(state.notices, *one, settings, now) for one in {*whose}}
+    fulls = [full[one] for one in whose]
     unreached = unreached_notices(state, now)
     waits = [
         max(
@@ -78,11 +78,16 @@ def next_batch(waiting: Sequence[OpenEffect], state: State, settings: Settings, 
     return NoticeBatch((*due_now, *others)[:MAX_NOTICES])  # those that are due first, so that none starves
 
 
-def hold_reason(state: State, settings: Settings, now: Moment, severity: str = DEFAULT_SEVERITY) -> str:
-    """Why no new notice of this severity is sent at this moment, in words; empty if one may be."""
+def hold_reason(
+    state: State, settings: Settings, now: Moment, severity: str = DEFAULT_SEVERITY, of_rules: bool = False
+) -> str:
+    """Why no new notice of this severity is sent at this moment, in words; empty if one may be.
+
+    of_rules: whether it is one of an author's rule.
+    """
     if is_network_down(state, settings) and (condition := state.conditions[NETWORK]):
         return f"waits for the network, which is {condition.state}, {condition.age(now)}"
-    if full := rate_limit_wait(state.notices, hourly_limit(severity, settings), now):
+    if full := rate_limit_wait(state.notices, severity, of_rules, settings, now):
         return f"waits for {duration_text(full)}{USED_UP}"
     return ""
 
@@ -96,13 +101,13 @@ def undelivered_reason(state: State, settings: Settings, now: Moment) -> str:
         why
         for one in opened
         if one.phase is not Phase.EXECUTING and one.id not in state.notices.sent_to
-        if (why := hold_reason(state, settings, now, severity_of(one.params)))
+        if (why := hold_reason(state, settings, now, severity_of(one.params), is_of_rules(one.event.data)))
     )
-    critical = hold_reason(state, settings, now, "critical")
+    critical = {hold_reason(state, settings, now, "critical", of_rules) for of_rules in (False, True)}
     words = ""
     for why, number in waits.items():
         if len(waits) > 1:  # critical ones have another limit, and one reason
-            who = count(number, "critical one" if why == critical else "other")
+            who = count(number, "critical one" if why in critical else "other")
             words = f"{words.removesuffix(USED_UP)}{words and ', '}{who} {_of_so_many(number, why)}"
         elif number == len(opened):
             return _of_so_many(number, why)
@@ -192,16 +197,20 @@ def severity_of(params: Mapping[str, Json]) -> str:
     return str(params.get("severity", DEFAULT_SEVERITY))
 
 
-def hourly_limit(severity: str, settings: Settings) -> int:
-    """How many messages may have arrived in an hour before one of this severity waits; 0: no limit.
+def is_of_rules(data: str) -> bool:
+    """Whether a rule of an engine or a plugin requested the effect with this data."""
+    return source_of(data) is Source.RULES
 
-    As many again are for critical ones alone, so that none of these waits behind others.
+
+def rate_limit_wait(notices: Notices, severity: str, of_rules: bool, settings: Settings, now: Moment) -> int:
+    """Microseconds until the hourly limit allows another new message; 0 if it may be sent now.
+
+    As many again are for critical ones alone, so that none of these waits behind others. What authors' rules have sent
+    counts for them alone: they may send without end, and call all of it critical.
     """
-    return settings.notify.per_hour * (2 if severity == "critical" else 1)
-
-
-def rate_limit_wait(notices: Notices, per_hour: int, now: Moment) -> int:
-    """Microseconds until the hourly limit allows another new message; 0 if it may be sent now."""
-    if not per_hour or len(notices.sent) < per_hour:
-        return 0
-    return max(0, HOUR - now.since(notices.sent[-per_hour]))
+    most = settings.notify.per_hour * (2 if severity == "critical" else 1)
+    sent = notices.sent
+    if not of_rules and notices.sent_by_rules:
+        theirs = frozenset(notices.sent_by_rules)
+        sent = tuple(then for then in sent if then not in theirs)
+    return max(0, HOUR - now.since(sent[-most])) if most and len(sent) >= most else 0

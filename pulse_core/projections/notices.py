@@ -72,15 +72,19 @@ class Notices:
     failed: when the last attempt of an unsettled one failed, by effect id; reached: when one was last delivered;
     sent: when each message of the last hour before the newest one was begun (at most 10,000), less those that only
     bring to a further address what another one got, and those that reached none. Notices that go out as one message begin
-    at the same moment; begun: that of each unsettled one, by effect id; unsure: those of `sent` that are under way and
-    have reached nobody so far; sent_to: the addresses that an unsettled one has reached, by effect id; replaced: by topic,
-    those that gave way to the unsettled one; interrupted: effect ids of unsettled ones of which a delivery was."""
+    at the same moment; sent_by_rules: those messages that hold notices of authors' rules alone; of_rules: effect ids of
+    the unsettled ones of these; begun: when each unsettled one was, by effect id; unsure: those of `sent` that are under
+    way and have reached nobody so far; sent_to: the addresses that an unsettled one has reached, by effect id;
+    replaced: by topic, those that gave way to the unsettled one; interrupted: effect ids of unsettled ones of which a
+    delivery was."""
 
     of: Mapping[str, Notice] = field(default_factory=dict)
     open: Mapping[str, str] = field(default_factory=dict)
     failed: Mapping[str, Moment] = field(default_factory=dict)
     reached: Moment | None = None
     sent: tuple[Moment, ...] = ()
+    sent_by_rules: tuple[Moment, ...] = ()
+    of_rules: frozenset[str] = frozenset()
     begun: Mapping[str, Moment] = field(default_factory=dict)
     unsure: tuple[Moment, ...] = ()
     sent_to: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -109,10 +113,13 @@ def after(state: Notices, events: Iterable[Event]) -> Notices:
     of, open_, failed = dict(state.of), dict(state.open), dict(state.failed)
     reached, sent, begun, unsure = state.reached, state.sent, dict(state.begun), state.unsure
     sent_to, replaced, interrupted = dict(state.sent_to), dict(state.replaced), set(state.interrupted)
+    by_rules, of_rules = state.sent_by_rules, set(state.of_rules)
     for event in events:
         if event.kind == Effect.kind:
             if _is_notice(event):
                 _add_notice(of, open_, event)
+                if source_of(event.data) is Source.RULES:
+                    of_rules.add(event.id)
         elif event.subject not in open_:
             continue
         elif event.kind == EffectCancelRequested.kind:
@@ -138,12 +145,17 @@ def after(state: Notices, events: Iterable[Event]) -> Notices:
             # What has reached an address is no new message, nor is a notice that is part of the newest one.
             if event.subject not in sent_to and (not sent or sent[-1] != now):
                 # Pruned at each event, not at each batch: a fold must not depend on how it was cut.
-                sent = (*(then for then in sent[1 - MESSAGES :] if now.since(then) < HOUR), now)
+                sent = (*_in_last_hour(sent, now), now)
                 unsure = (*unsure, now)
+                if event.subject in of_rules:
+                    by_rules = (*_in_last_hour(by_rules, now), now)
+            if event.subject not in of_rules and event.subject not in sent_to:
+                by_rules = _without(by_rules, now)
         elif event.kind in SETTLING:
             topic, got = open_.pop(event.subject), sent_to.pop(event.subject, ())
             broken_off = event.subject in interrupted or event.subject in begun
             interrupted.discard(event.subject)
+            of_rules.discard(event.subject)
             if event.kind == EffectCancelled.kind and decode_plain(event.data).get("replaced"):
                 last = of.get(topic) or Notice(event.moment, event.moment)
                 earlier = replaced.get(topic) or ReplacedNotices(last.last.at)
@@ -159,7 +171,24 @@ def after(state: Notices, events: Iterable[Event]) -> Notices:
                 unsure = _without(unsure, began)
             elif began in unsure and began not in begun.values():
                 sent, unsure = _without(sent, began), _without(unsure, began)
-    return Notices(of, open_, failed, reached, sent, begun, unsure, sent_to, replaced, frozenset(interrupted))
+    return Notices(
+        of=of,
+        open=open_,
+        failed=failed,
+        reached=reached,
+        sent=sent,
+        sent_by_rules=by_rules,
+        of_rules=frozenset(of_rules),
+        begun=begun,
+        unsure=unsure,
+        sent_to=sent_to,
+        replaced=replaced,
+        interrupted=frozenset(interrupted),
+    )
+
+
+def _in_last_hour(moments: tuple[Moment, ...], now: Moment) -> Iterable[Moment]:
+    return (then for then in moments[1 - MESSAGES :] if now.since(then) < HOUR)
 
 
 def _without(moments: tuple[Moment, ...], left_out: Moment | None) -> tuple[Moment, ...]:

@@ -129,7 +129,7 @@ EFFECTS = StateProjection("effects", 7, Effects, effects.KINDS, effects.after)
 PROCESSES = StateProjection("processes", 24, Processes, processes.KINDS, processes.after)
 CONTROL = StateProjection("control", 9, Control, control.KINDS, control.after)
 CONDITIONS = StateProjection("conditions", 10, Conditions, conditions.KINDS, conditions.after)
-NOTICES = StateProjection("notices", 10, Notices, notices.KINDS, notices.after)
+NOTICES = StateProjection("notices", 11, Notices, notices.KINDS, notices.after)
 LOGS = StateProjection("logs", 4, Logs, logs.KINDS, logs.after, lambda value: value.entries <= logs.FEW)
 ENGINE = StateProjection("engine", 10, Engine, engine.KINDS, engine.after)
 

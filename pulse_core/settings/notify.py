@@ -57,5 +57,5 @@ class NotifySettings(Group):
         ge=0,
         le=10_000,
         description="messages an hour that arrive somewhere; what is over goes into the next one, but for critical notices, "
-        "which have as many again. 0: no limit",
+        "which have as many again; those of rules of an engine or plugin hold back only these. 0: no limit",
     )

@@ -255,6 +255,27 @@ def test_no_more_messages_an_hour_than_allowed_and_nothing_is_dropped() -> None:
     tell(story, {**SENT, "notify": {"urls": [ONE], "per_hour": 5}})
 
 
+def test_a_rule_that_calls_all_that_it_tells_critical_holds_back_no_notice_of_survival() -> None:
+    async def story(post: Post) -> None:
+        async def told(name: str, severity: str, tick: int, survival: bool = False) -> None:
+            params = {"title": name, "severity": severity}
+            wish = Effect(
+                action="notify", key=f"notify:{name}", params=params, tick=tick, rule="one", survival=survival
+            )
+            assert (daemon := post.world.daemon) is not None
+            assert await daemon.executor.submit([wish], daemon.gate) == [wish.key]
+
+        for number in range(55):
+            await told(f"r{number}", "critical", number)
+            await asyncio.sleep(60)
+        assert post.titles == [f"r{number}" for number in range(10)]
+        await told("down", "error", 60, survival=True)
+        await asyncio.sleep(3)
+        assert post.titles[10:] == ["down"]
+
+    tell(story, {**SENT, "notify": {"urls": [ONE], "per_hour": 5}})
+
+
 def test_the_limit_survives_a_restart() -> None:
     async def story(post: Post) -> None:
         for number in range(3):

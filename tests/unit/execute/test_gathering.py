@@ -45,9 +45,11 @@ class Post:
         self.events.append(row)
         return row.id
 
-    def wish(self, at: float, name: str, severity: str = "warning") -> str:
+    def wish(self, at: float, name: str, severity: str = "warning", tick: int | None = None) -> str:
+        """tick: of the rule of an author that wishes for it."""
         params: dict[str, Json] = {"title": name, "severity": severity}
-        return self.say(at, Effect(action="notify", key=f"notify:{name}", params=params), f"notify:{name}")
+        wish = Effect(action="notify", key=f"notify:{name}", params=params, tick=tick)
+        return self.say(at, wish, f"notify:{name}")
 
     def fail(self, at: float, id_: str, retry: float) -> None:
         self.say(at, EffectExecuting(), id_)
@@ -198,6 +200,40 @@ def test_a_critical_notice_waits_behind_no_others_and_as_many_again_may_leave() 
     post.wish(400, "c2", "critical")
     assert post.at(410) == NoticeBatch(wait_us=HOUR - 310 * SECOND)
     assert post.leaving(3_700) == ["c2"]
+
+
+@pytest.mark.parametrize("severity", ["warning", "critical"])
+def test_messages_of_rules_hold_back_no_notice_of_survival(severity: str) -> None:
+    post = Post(per_hour=2)
+    for number in range(4):
+        post.deliver(100 + number, post.wish(90 + number, f"r{number}", "critical", tick=number))
+    post.wish(150, "r", severity, tick=9)
+    assert post.leaving(200) == []
+    post.wish(200, "down", severity)
+    assert post.leaving(210) == ["down"]
+
+
+def test_a_message_with_notices_of_survival_and_of_rules_counts_for_both() -> None:
+    post = Post(per_hour=1)
+    post.deliver(100, post.wish(90, "r", tick=1), post.wish(90, "down"))
+    post.wish(150, "next")
+    assert post.at(200) == NoticeBatch(wait_us=HOUR - 100 * SECOND)
+
+
+def test_what_survival_has_sent_counts_for_rules_too() -> None:
+    post = Post(per_hour=1)
+    post.deliver(100, post.wish(90, "down"))
+    post.wish(150, "r", tick=1)
+    assert post.at(200) == NoticeBatch(wait_us=HOUR - 100 * SECOND)
+    assert post.undelivered(200).startswith("waits for ")
+
+
+def test_notices_of_survival_have_room_in_the_next_message_however_many_rules_have_sent() -> None:
+    post = Post(per_hour=0)
+    for number in range(MAX_NOTICES):
+        post.wish(100, f"r{number}", tick=1)
+    post.wish(101, "down")
+    assert post.leaving(200)[0] == "down"
 
 
 def test_what_left_together_is_one_message() -> None:
