@@ -43,7 +43,7 @@ from pulse_adapters.workers.descriptor_share import SPARE
 from pulse_adapters.workers.orphan_reaper import leave_first_process
 from pulse_adapters.workers.priority import take_priority
 from pulse_adapters.workers.proc import refuse_foreign_numbers
-from pulse_adapters.workers.process_threads import PROCESS_THREADS
+from pulse_adapters.workers.process_threads import PROCESS_THREADS, START_THREADS
 from pulse_adapters.workers.threads import Pool
 from pulse_core import __version__
 from pulse_core.actions import BUILT_IN
@@ -226,6 +226,7 @@ async def live(home: Home, options: Options) -> None:
     home = where_it_lies(home)  # a link that led here may be gone before this ends
     asyncio.get_running_loop().set_default_executor(Pool(THREADS, "files", begun=True))
     PROCESS_THREADS.begin()
+    START_THREADS.begin()
     SPARE.hold()
     failure = record_failure(home.failure, partial(why_it_gave_up, home=home.path))
     with taken(home) as lock, failure, own_pid(home.pid):

@@ -17,10 +17,10 @@ import psutil
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.sandbox import landlock
 from pulse_adapters.workers.full_disk import free_room
+from pulse_adapters.workers.posix_spawn import can_spawn_in_group
 from pulse_adapters.workers.process_access import is_shown_less
 from pulse_adapters.workers.read_only import is_read_only
 from pulse_adapters.workers.source_locations import describe_error
-from pulse_adapters.workers.spawn_in_group import can_spawn_in_group
 from pulse_adapters.workers.untrusted_paths import hand_over, make_private
 from pulse_adapters.workers.users import user_name
 from pulse_core import __version__

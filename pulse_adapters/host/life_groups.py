@@ -17,9 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from pulse_adapters.host.launch import Birthplace
 from pulse_adapters.host.life_evidence import effects_in_groups
 from pulse_adapters.host.marked_processes import Bearer, HomeMarks, MarkedProcesses, bearer_of
-from pulse_adapters.host.spawner import Birthplace
 from pulse_adapters.workers.control_group import (
     CONTROLLERS,
     LIFE,
@@ -32,8 +32,8 @@ from pulse_adapters.workers.control_group import (
     home_name,
     own_group,
 )
+from pulse_adapters.workers.posix_spawn import can_spawn_in_group
 from pulse_adapters.workers.proc import children, is_alive, read_stat, start_time_of, ticks_now
-from pulse_adapters.workers.spawn_in_group import can_spawn_in_group
 from pulse_adapters.workers.threads import Pool
 from pulse_core.model.shortages import shortage
 from pulse_core.ports.host import Life, ProcessId

@@ -16,6 +16,7 @@ from itertools import filterfalse
 from pathlib import Path
 
 from pulse_adapters.host.guarded_processes import early_exit, end_all
+from pulse_adapters.host.launch import Birthplace
 from pulse_adapters.host.life_evidence import is_led_by, is_of_home
 from pulse_adapters.host.life_groups import LifeGroups
 from pulse_adapters.host.marked_processes import (
@@ -26,7 +27,7 @@ from pulse_adapters.host.marked_processes import (
     find_bearers,
 )
 from pulse_adapters.host.process_identity import start_sum
-from pulse_adapters.host.spawner import Birthplace, ProcessEnded, Spawner
+from pulse_adapters.host.spawner import ProcessEnded, Spawner
 from pulse_adapters.workers.environment import EFFECT_MARK
 from pulse_adapters.workers.proc import (
     ProcStat,

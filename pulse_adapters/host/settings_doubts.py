@@ -7,6 +7,7 @@ from functools import partial
 
 from pulse_adapters.host.environment_file import environment_of
 from pulse_adapters.host.guarded_processes import Systemctl
+from pulse_adapters.host.launch import start_error
 from pulse_adapters.host.listening_ports import listening_inodes, numeric_addresses, port_of, socket_owners
 from pulse_adapters.host.marked_processes import HomeMarks
 from pulse_adapters.host.pid_files import PidFiles
@@ -20,7 +21,7 @@ from pulse_adapters.host.process_identity import (
     is_produced_by,
     start_sum,
 )
-from pulse_adapters.host.spawner import Spawner, start_error
+from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.proc import described, is_alive, program_name
 from pulse_adapters.workers.spawn import reach_program

@@ -1,7 +1,6 @@
 """Starts processes that outlive Pulse, runs commands to their end, and ends processes."""
 
 import asyncio
-import errno
 import logging
 import os
 import resource
@@ -10,19 +9,19 @@ import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from pulse_adapters.host.command_trees import CommandTrees
+from pulse_adapters.host.launch import Birthplace, launch, start_failure, unwatched
 from pulse_adapters.host.outputs import FileOutput, MemoryOutput, end_of_output, open_log
 from pulse_adapters.host.unknown_children import UnknownChildren
 from pulse_adapters.workers.environment import EFFECT_MARK, UNLOGGED_MARK, inherited_environment
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.plain_file import open_plain
 from pulse_adapters.workers.proc import open_pidfd, own_line, read_stat, ticks_now
-from pulse_adapters.workers.process_threads import in_process_thread
+from pulse_adapters.workers.process_threads import in_process_thread, in_start_thread
 from pulse_adapters.workers.process_tree import (
     PATIENCE,
     SHARED,
@@ -35,10 +34,8 @@ from pulse_adapters.workers.spawn import (
     ProcessUser,
     ReachedProgram,
     reach_program,
-    spawn,
 )
-from pulse_adapters.workers.threads import start_thread
-from pulse_core.model.errors import NotStartable, PulseError
+from pulse_core.model.errors import PulseError
 from pulse_core.model.text import signal_name
 from pulse_core.ports.host import ProcessId
 from pulse_core.ports.loops import finish_despite_cancel
@@ -122,18 +119,6 @@ class CommandTimedOut(PulseError):
         self.left = left
 
 
-@dataclass
-class Birthplace:
-    """The folder of a control group, by its descriptor, and whether a process was born in it.
-
-    entrance: the file by which a new process enters it itself, before it is the program; empty where it can be born in it.
-    """
-
-    descriptor: int
-    entrance: str = ""
-    is_used: bool = False
-
-
 class Spawner:
     """Starts, runs and ends processes; each of its children is reaped as soon as it dies: by its pidfd, without a thread.
 
@@ -151,6 +136,7 @@ class Spawner:
         self._reaped: dict[int, tuple[str, float]] = {}
         self._asked: dict[ProcessId, bool] = {}
         self._readers: dict[ProcessId, asyncio.Future[int]] = {}
+        self._launching = 0
         self._files = FileThreads()
         self.unknown = UnknownChildren(self.reaps)
         self.trees = CommandTrees(self.effect_of)
@@ -170,11 +156,17 @@ class Spawner:
         return pid in self._children
 
     def effect_of(self, pid: int) -> str | None:
-        """The effect of a child that will be or was just reaped here, empty for a command; None of any other process."""
+        """The effect of a child that will be or was just reaped here; None of any other process.
+
+        It is empty for a command, and for a child that is only being started.
+        """
         if child := self._children.get(pid):
             return child.effect or ""
         effect, at = self._reaped.get(pid, (None, 0.0))
-        return effect if time.monotonic() - at < REAPED_S else None
+        if time.monotonic() - at < REAPED_S:
+            return effect
+        is_being_launched = self._launching and (seen := read_stat(pid)) and seen.parent == os.getpid()
+        return "" if is_being_launched else None
 
     def end_of_child(self, found: ProcessId) -> asyncio.Future[int] | None:
         """The end of a child that will be reaped here, for whoever waits for it; None of any other process."""
@@ -232,29 +224,50 @@ class Spawner:
                 source, target = os.pipe()
                 opened.callback(os.close, source)
                 opened.callback(os.close, target)
-                reader = self._start_reader(source, log.target, output_limit)
+                reader = await self._start_reader(source, log.target, output_limit)
             if log.why:
                 whole[UNLOGGED_MARK] = log.why
-            found = launch(
-                program, argv, whole, target, cwd=cwd, user=user, attributes=attributes, stdin=reading,
+            start = partial(
+                launch, program, argv, whole, target, cwd=cwd, user=user, attributes=attributes, stdin=reading,
                 errors=writing, birthplace=birthplace,
             )  # fmt: skip
+            found = (await self._launch((env or {}).get(EFFECT_MARK, ""), start)).found
         if reader:
             self._readers[found] = reader
         if log.why:
             unlogged(log.why)
         if log.path == output:
             logged(log.size)
-        self._adopt(found, (env or {}).get(EFFECT_MARK, ""))
         return found
 
-    def _start_reader(self, source: int, log: int, limit: int) -> asyncio.Future[int]:
+    async def _launch(self, effect: str | None, start: Callable[[], ProcessId]) -> _Child:
+        """Start a process in a thread, and wait for its end from then on; it is ended if the caller is cancelled meanwhile.
+
+        effect: as of a child. Raises PulseError.
+        """
+        launched = list[_Child]()
+
+        async def launch_and_adopt() -> None:
+            self._launching += 1
+            try:
+                launched.append(self._adopt(await in_start_thread(start), effect))
+            finally:
+                self._launching -= 1
+
+        try:
+            await finish_despite_cancel(launch_and_adopt())
+        except asyncio.CancelledError:
+            await finish_despite_cancel(end_trees([one.found for one in launched]))
+            raise
+        return launched[0]
+
+    async def _start_reader(self, source: int, log: int, limit: int) -> asyncio.Future[int]:
         """Start what copies an output; its end."""
-        reader = launch(OUTPUT_READER, (OUTPUT_READER,), {}, log, cwd=None, stdin=source)
-        exited = self._adopt(reader, None).exited
-        resource.prlimit(reader.pid, resource.RLIMIT_CORE, (0, 0))  # which too large a file would leave
-        resource.prlimit(reader.pid, resource.RLIMIT_FSIZE, (limit + 1, limit + 1))
-        return exited
+        start = partial(launch, OUTPUT_READER, (OUTPUT_READER,), {}, log, cwd=None, stdin=source)
+        reader = await self._launch(None, start)
+        resource.prlimit(reader.found.pid, resource.RLIMIT_CORE, (0, 0))  # which too large a file would leave
+        resource.prlimit(reader.found.pid, resource.RLIMIT_FSIZE, (limit + 1, limit + 1))
+        return reader.exited
 
     async def read_output(self, found: ProcessId) -> None:
         """Wait until the file has all that a process which is over has printed; what it left behind may print on."""
@@ -323,7 +336,7 @@ class Spawner:
                 child = _Child(found, handle, loop.create_future(), time.monotonic(), effect)
                 loop.add_reader(handle, self._died, child)
             except OSError as error:
-                raise _unwatched(found.pid, error) from error
+                raise unwatched(found.pid, error) from error
             opened.pop_all()
         self._children[found.pid] = child
         return child
@@ -394,14 +407,15 @@ class Spawner:
             if is_of_others:
                 words = (*EXECUTING_AS, program, *argv) if executable else (*EXECUTING, *argv)
                 program = words[0]
-            found = launch(program, words, whole, sink.target, cwd=cwd, user=user)
+            start = partial(launch, program, words, whole, sink.target, cwd=cwd, user=user)
+            child = await self._launch(None, start)
             sink.begin()
-            exit_code = await self._wait(found, timeout, marker)
+            exit_code = await self._wait(child, timeout, marker)
         finally:
             output = await self._output(sink, log)
         if isinstance(exit_code, tuple):
             raise CommandTimedOut(argv[0], timeout, output, exit_code)
-        return Outcome(exit_code, output, time.monotonic() - began, sink.why, found)
+        return Outcome(exit_code, output, time.monotonic() - began, sink.why, child.found)
 
     async def _output(self, sink: FileOutput | MemoryOutput, log: Path | None) -> str:
         if log is None:
@@ -411,9 +425,9 @@ class Spawner:
         except TimeoutError as error:
             return f"[{error}]"
 
-    async def _wait(self, found: ProcessId, timeout: float, marker: str) -> int | tuple[ProcessId, ...]:
+    async def _wait(self, child: _Child, timeout: float, marker: str) -> int | tuple[ProcessId, ...]:
         """Wait for the exit code; after the timeout end the tree, and return its processes that could not be ended."""
-        exited = self._adopt(found, None).exited
+        found, exited = child.found, child.exited
         try:
             await asyncio.wait([exited], timeout=timeout)
             if exited.done():
@@ -517,81 +531,3 @@ async def _readable(handle: int, timeout: float) -> bool:
         return False
     finally:
         loop.remove_reader(handle)
-
-
-def launch(
-    program: str,
-    argv: Sequence[str],
-    env: Mapping[str, str],
-    output: int,
-    *,
-    cwd: str | None,
-    user: ProcessUser | None = None,
-    attributes: ProcessAttributes | None = None,
-    stdin: int | None = None,
-    errors: int | None = None,
-    birthplace: Birthplace | None = None,
-) -> ProcessId:
-    """Start a program and return as soon as it is being executed; raises PulseError if it cannot be.
-
-    `output` is the descriptor that its stdout and, without `errors`, its stderr go to; `stdin` is the one that it reads.
-    """
-    try:
-        before = ticks_now()
-        given = {1: output, 2: output if errors is None else errors}
-        given |= {} if stdin is None else {0: stdin}
-        pid = 0
-        if birthplace and user is None and attributes is None:
-            with suppress(
-                OSError
-            ):  # the group may be gone, or full; what is wrong with the program is said below
-                pid = spawn(program, argv, env, given, cwd=cwd, group=birthplace.descriptor)
-                birthplace.is_used = True
-        pid = pid or spawn(program, argv, env, given, cwd=cwd, user=user, attributes=attributes)
-    except (OSError, ValueError) as error:
-        raise start_failure(argv[0], cwd, error) from error
-    # Reading its start time would wait until it is executed, half a millisecond; so it is read only if a clock tick
-    # went by in between. It can be read even if it has died already: nobody has reaped it.
-    after = ticks_now()
-    try:
-        born = read_stat(pid) if before != after else None
-    except OSError as error:
-        raise _unwatched(pid, error) from error
-    return ProcessId(pid, born.started if born else after)
-
-
-def _unwatched(pid: int, error: OSError) -> PulseError:
-    """End a new process that can't be watched, as for want of descriptors: its start has failed, and is made again."""
-    os.kill(pid, signal.SIGKILL)  # not reaped yet, so it is surely our child
-    with suppress(BlockingIOError):  # there are no threads, either
-        start_thread(partial(os.waitpid, pid, 0), "reaper")
-    return PulseError(f"cannot keep watch over a new process: {error.strerror}")
-
-
-def start_failure(program: str, cwd: str | None, error: OSError | ValueError) -> PulseError:
-    """The failure of a start: of its own type if the machine cannot start it, and not only just now."""
-    is_lasting = isinstance(error, FileNotFoundError | NotADirectoryError | PermissionError)
-    is_lasting = is_lasting or (isinstance(error, OSError) and error.errno == errno.ENOEXEC)
-    return (NotStartable if is_lasting else PulseError)(start_error(program, cwd, error))
-
-
-def start_error(program: str, cwd: str | None, error: OSError | ValueError) -> str:
-    """Why the program could not be started, with what to change."""
-    start = f"cannot start {program!r}: "
-    if not isinstance(error, OSError) or error.errno is None:
-        return f"{start}{error}"
-    if cwd is not None and error.filename == cwd:
-        return f"{start}its working directory {cwd!r} cannot be entered ({error.strerror})"
-    if error.filename == "":
-        return f"{start}{error.strerror}"
-    if isinstance(error, FileNotFoundError) and os.path.lexists(program):
-        return f"{start}the file is there, but the interpreter it names is not"
-    if isinstance(error, FileNotFoundError) and "/" in program:
-        return f"{start}there is no such file; give the path of a program"
-    if isinstance(error, FileNotFoundError):
-        return f"{start}there is no such program in PATH; give its full path"
-    if isinstance(error, PermissionError):
-        return f"{start}it may not be executed; make it executable for the user that it runs as"
-    if error.errno == errno.ENOEXEC:
-        return f"{start}it is no program; a script needs a first line such as #!/bin/sh"
-    return f"{start}{error.strerror or os.strerror(error.errno)}"

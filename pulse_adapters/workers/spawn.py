@@ -7,7 +7,6 @@ import shutil
 import signal
 import stat
 import subprocess
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
@@ -16,8 +15,8 @@ from typing import NamedTuple
 
 from pulse_adapters.workers.drop_privileges import become_unwaited
 from pulse_adapters.workers.plain_file import open_plain
+from pulse_adapters.workers.posix_spawn import posix_spawn
 from pulse_adapters.workers.priority import give_up_priority
-from pulse_adapters.workers.spawn_in_group import spawn_in_group
 
 
 class ProcessUser(NamedTuple):
@@ -77,19 +76,16 @@ def spawn(
     An ignored signal stays ignored across exec: whoever starts the daemon by `nohup … &` has SIGINT ignored in all that
     comes out of it. So every disposition is set to its default, and the mask is emptied.
 
-    posix_spawn takes half as long as Popen, but knows of no working directory, of no user, and of no attributes.
+    Whoever starts a program waits until it is executed, which is long on a busy machine: the loop has threads for it.
+    posix_spawn takes half as long as Popen, but knows of no user, and of no attributes.
     """
     close_at_exec()
     descriptors = {**{number: nowhere() for number in range(3) if number not in descriptors}, **descriptors}
-    if group is not None:
-        pid = spawn_in_group(program, argv, env, descriptors, group, cwd, _RESET)
-    elif cwd is not None or user is not None or attributes is not None:
+    if cwd is not None:
+        _try_to_enter(cwd)  # what is said where the start fails says not what is wrong
+    if user is not None or attributes is not None:
         return _opened(program, argv, env, descriptors, cwd, user, attributes)
-    else:
-        actions = [(os.POSIX_SPAWN_DUP2, ours, number) for number, ours in descriptors.items()]
-        pid = os.posix_spawn(
-            program, list(argv), env, file_actions=actions, setsid=True, setsigmask=blocked, setsigdef=_RESET
-        )
+    pid = posix_spawn(program, argv, env, descriptors, cwd=cwd, group=group, blocked=blocked, defaults=_RESET)
     give_up_priority(pid)
     return pid
 
@@ -230,6 +226,12 @@ def close_at_exec() -> None:
                 os.set_inheritable(int(name), False)
 
 
+def _try_to_enter(cwd: str) -> None:
+    """Raises OSError, which names it, if it is no directory."""
+    if not stat.S_ISDIR(os.stat(cwd).st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), cwd)
+
+
 def _opened(
     program: str,
     argv: Sequence[str],
@@ -239,47 +241,31 @@ def _opened(
     user: ProcessUser | None,
     attributes: ProcessAttributes | None,
 ) -> int:
-    """The same by Popen, with no other descriptors than the standard three.
-
-    A handled signal goes back to its default at exec: so ignored ones get a handler that does nothing meanwhile, which
-    keeps this process as deaf as it was. Only the main thread may do that. What Python itself ignores, Popen sees to.
-    """
-    is_main = threading.current_thread() is threading.main_thread()
-    candidates = _RESET - {signal.SIGPIPE, signal.SIGXFSZ} if is_main else ()
-    ignored = [number for number in candidates if signal.getsignal(number) is signal.SIG_IGN]
-    if cwd is not None:
-        os.stat(cwd)  # what the child says of it says not what is wrong
-    becomes = partial(_become, user, attributes or ProcessAttributes(), cwd) if user or attributes else None
+    """The same by Popen, with no other descriptors than the standard three."""
     stdin, stdout, stderr = (descriptors[number] for number in range(3))
-    mask = signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    for number in ignored:
-        signal.signal(number, lambda *_: None)
     try:
         process = subprocess.Popen(
-            list(argv), executable=program, cwd=None if becomes else cwd, env=env, stdin=stdin, stdout=stdout,
-            stderr=stderr, start_new_session=True, preexec_fn=becomes,
+            list(argv), executable=program, env=env, stdin=stdin, stdout=stdout, stderr=stderr,
+            start_new_session=True, preexec_fn=partial(_become, user, attributes or ProcessAttributes(), cwd),
         )  # fmt: skip
     except subprocess.SubprocessError as error:
         if attributes:
             words = "the kernel refuses its user, group, nice, limits or working directory"
             raise PermissionError(errno.EPERM, words, "") from error
         raise PermissionError(errno.EACCES, f"not by {user and user.name}", cwd) from error
-    finally:
-        for number in ignored:
-            signal.signal(number, signal.SIG_IGN)
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     # We wait by pidfd, and the process may outlive us: subprocess must neither wait nor complain.
     process.returncode = 0
-    if not becomes:  # else it has done so itself, and may have been given another one
-        give_up_priority(process.pid)
     return process.pid
 
 
 def _become(user: ProcessUser | None, attributes: ProcessAttributes, cwd: str | None) -> None:
     """Take on what a new process is given, in itself: first what only root can, and the working directory as the user.
 
-    By a link in the place of that, the user would get into folders of root's.
+    By a link in the place of that, the user would get into folders of root's. What Python itself ignores, Popen sees to.
     """
+    for ignored in (number for number in _RESET if signal.getsignal(number) is signal.SIG_IGN):
+        signal.signal(ignored, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     for number, bound in attributes.limits.items():
         resource.setrlimit(number, (bound, bound))
     if attributes.nice is not None:

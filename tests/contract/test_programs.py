@@ -97,9 +97,13 @@ async def test_how_one_has_ended_is_known_as_soon_as_it_is_dead(tmp_path: Path) 
     spawner = Spawner()
     programs = LifePrograms(spawner)
     spec = ProgramSpec(
-        ("sh", "-c", "exit 3"), str(tmp_path), {"PATH": os.defpath}, str(tmp_path / "output.log")
+        ("sh", "-c", "until [ -e end ]; do sleep 0.01; done; exit 3"),
+        str(tmp_path),
+        {"PATH": os.defpath},
+        str(tmp_path / "output.log"),
     )
     main = await programs.start(uuid.uuid4().hex, spec)
+    (tmp_path / "end").touch()
     os.waitid(os.P_PID, main.pid, os.WEXITED | os.WNOWAIT)  # blocks the loop, which is told of nothing
     assert await programs.look(main) == ProgramObservation(False, 3)
     spawner.close()
@@ -116,10 +120,11 @@ async def test_the_exit_status_is_written_down_where_that_is_wanted(
     spawner = Spawner()
     programs, status = LifePrograms(spawner), tmp_path / "exit"
     status.touch()
-    argv = ("sh", "-c", f"trap 'echo soft >&2' TERM; {script}")
+    argv = ("sh", "-c", f"until [ -e end ]; do sleep 0.01; done; trap 'echo soft >&2' TERM; {script}")
     output = str(tmp_path / "output.log")
     spec = ProgramSpec(argv, str(tmp_path), {"PATH": os.defpath}, output, status=str(status))
     main = await programs.start(uuid.uuid4().hex, spec)
+    (tmp_path / "end").touch()
     os.waitid(os.P_PID, main.pid, os.WEXITED | os.WNOWAIT)
     assert await programs.look(main) == ProgramObservation(False, exit_)
     assert status.read_text().strip() == written

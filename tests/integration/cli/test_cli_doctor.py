@@ -25,7 +25,7 @@ from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.events import SqliteEventLog
-from pulse_adapters.workers.spawn_in_group import can_spawn_in_group
+from pulse_adapters.workers.posix_spawn import can_spawn_in_group
 from pulse_core.app.doctor import DaemonChecks
 from pulse_core.model.event import Checkpoint, Draft, Event
 from pulse_core.model.kinds import DaemonStarted, LogVerified

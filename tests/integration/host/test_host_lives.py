@@ -31,6 +31,7 @@ from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers import process_tree
 from pulse_adapters.workers.control_group import LIFE, ControlGroup, NoControlGroups, home_groups
+from pulse_adapters.workers.posix_spawn import can_spawn_in_group
 from pulse_adapters.workers.proc import (
     ProcStat,
     children,
@@ -45,7 +46,6 @@ from pulse_adapters.workers.proc import (
     ticks_now,
 )
 from pulse_adapters.workers.process_tree import in_tree
-from pulse_adapters.workers.spawn_in_group import can_spawn_in_group
 from pulse_adapters.workers.threads import Pool
 from pulse_core.actions import RestartParams, StopParams
 from pulse_core.model.errors import PulseError

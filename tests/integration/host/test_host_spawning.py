@@ -22,7 +22,8 @@ import pytest
 
 from pulse_adapters.host import outputs
 from pulse_adapters.host import spawner as spawner_module
-from pulse_adapters.host.spawner import CommandTimedOut, Spawner, kill_rest, launch
+from pulse_adapters.host.launch import launch
+from pulse_adapters.host.spawner import CommandTimedOut, Spawner, kill_rest
 from pulse_adapters.workers import process_tree, syscall_numbers
 from pulse_adapters.workers.proc import (
     ProcStat,
@@ -70,7 +71,7 @@ async def test_start_times_are_the_kernels_own(spawner: Spawner, log: Path) -> N
     assert [one for one in found if not is_alive(one)] == []
 
 
-@pytest.mark.parametrize("where", ["read_stat", "os"])
+@pytest.mark.parametrize("where", ["launch.read_stat", "spawner.os"])
 async def test_a_start_that_finds_no_descriptor_to_watch_it_leaves_no_process(
     spawner: Spawner, log: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
@@ -83,10 +84,10 @@ async def test_a_start_that_finds_no_descriptor_to_watch_it_leaves_no_process(
     pids = list[int]()
     with monkeypatch.context() as here:
         # Only what the spawner itself opens: a child that looks at the program's file system is watched by a pidfd, too.
-        fails = SimpleNamespace(**{**vars(os), "pidfd_open": full}) if where == "os" else full
-        ticks = (lambda: 1) if where == "os" else partial(next, count())
-        here.setattr(f"pulse_adapters.host.spawner.{where}", fails)
-        here.setattr("pulse_adapters.host.spawner.ticks_now", ticks)
+        fails = SimpleNamespace(**{**vars(os), "pidfd_open": full}) if where == "spawner.os" else full
+        ticks = (lambda: 1) if where == "spawner.os" else partial(next, count())
+        here.setattr(f"pulse_adapters.host.{where}", fails)
+        here.setattr("pulse_adapters.host.launch.ticks_now", ticks)
         with pytest.raises(PulseError, match="cannot keep watch over a new process: Too many open files"):
             await spawner.start(["sleep", "1000"], output=log)
     await until(lambda: read_stat(pids[0]) is None)  # nor a zombie, which counts as one until the daemon ends
@@ -113,6 +114,57 @@ async def test_a_start_that_the_loop_cannot_watch_leaves_no_process(
     await until(lambda: read_stat(found[0].pid) is None)
     assert not spawner.reaps(found[0].pid)
     await until(lambda: len(os.listdir("/proc/self/fd")) == before)
+
+
+class SlowLaunch:
+    """Starts programs as `launch` does; each is being executed until the loop says that it has got a processor."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.launched, self._is_executed = list[ProcessId](), threading.Event()
+        monkeypatch.setattr("pulse_adapters.host.spawner.launch", self._launch)
+
+    def _launch(self, *words: Any, **more: Any) -> ProcessId:
+        self.launched.append(launch(*words, **more))
+        assert self._is_executed.wait(60)
+        return self.launched[-1]
+
+    async def begun(self) -> ProcessId:
+        """The one that is being started."""
+        await until(lambda: self.launched)
+        return self.launched[0]
+
+    def end(self) -> None:
+        """It is executed."""
+        self._is_executed.set()
+
+
+async def test_the_loop_goes_on_while_a_program_waits_for_a_processor(
+    spawner: Spawner, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of many that died at once on a busy machine, each restart held up all others, and all else."""
+    slow = SlowLaunch(monkeypatch)
+    start = asyncio.create_task(spawner.start(["sleep", "1000"], output=log, env={"PULSE_EFFECT": "one"}))
+    found = await slow.begun()
+    assert spawner.effect_of(found.pid) == "", "nobody takes it for what a dead process has left"
+    assert spawner.effect_of(os.getppid()) is None
+    slow.end()
+    assert await start == found
+    assert spawner.effect_of(found.pid) == "one"
+
+
+@pytest.mark.parametrize("way", ["start", "run"])
+async def test_a_start_that_is_cancelled_leaves_no_process(
+    spawner: Spawner, log: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    slow, argv = SlowLaunch(monkeypatch), ["sleep", "1000"]
+    start = spawner.start(argv, output=log) if way == "start" else spawner.run(argv, timeout=1000)
+    task = asyncio.ensure_future(start)
+    found = await slow.begun()
+    task.cancel()
+    slow.end()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await until(lambda: read_stat(found.pid) is None)
 
 
 def is_said(log: Path, word: str) -> bool:
@@ -464,7 +516,9 @@ async def test_another_thread_that_asks_how_a_child_ended_does_not_reap_it(
     spawner: Spawner, tmp_path: Path
 ) -> None:
     """Whoever waits for its end would be told by that thread, while the loop sleeps on."""
-    found = await spawner.start(["sh", "-c", "exit 3"], output=tmp_path / "log")
+    ends = ["sh", "-c", 'until [ -e "$0" ]; do sleep 0.01; done; exit 3', str(tmp_path / "end")]
+    found = await spawner.start(ends, output=tmp_path / "log")
+    (tmp_path / "end").touch()
     while is_alive(found):  # and the loop is told nothing yet
         time.sleep(0.001)
     with ThreadPoolExecutor(1) as other:

@@ -1,7 +1,9 @@
-"""Starts a program in a control group that it is born in, by the C library's posix_spawn: Python's can't be asked for that.
+"""Starts a program by the C library's posix_spawn. Python's has the whole process wait until the program is executed, which
+on a busy machine takes until it is given a processor; and it knows of no working directory and of no control group.
 
-glibc 2.39 and later can (`posix_spawnattr_setcgroup_np`). It takes a quarter of a millisecond more than a spawn beside the
-group, while to move a process into one takes the kernel ten milliseconds, in which it may fork and its children get away.
+glibc 2.39 and later have a process be born in a group (`posix_spawnattr_setcgroup_np`). It takes a quarter of a millisecond
+more than a spawn beside the group, while to move a process into one takes the kernel ten milliseconds, in which it may fork
+and its children get away.
 """
 
 import ctypes
@@ -21,30 +23,33 @@ def can_spawn_in_group() -> bool:
     return hasattr(_LIBC, "posix_spawnattr_setcgroup_np")
 
 
-def spawn_in_group(
+def posix_spawn(
     program: str,
     argv: Sequence[str],
     env: Mapping[str, str],
     descriptors: Mapping[int, int],
-    group: int,
+    *,
     cwd: str | None,
+    group: int | None,
+    blocked: Iterable[int],
     defaults: Iterable[int],
 ) -> int:
-    """The pid of a new process, as `spawn` makes it. Raises OSError or ValueError.
+    """The pid of a new process, as `spawn` makes it; other threads go on meanwhile. Raises OSError or ValueError.
 
-    descriptors: with the standard three; group: a descriptor of the control group's folder; defaults: the signals whose
-    dispositions are set to their defaults.
+    descriptors: with the standard three; group: a descriptor of the control group's folder; blocked: the signals that are;
+    defaults: those whose dispositions are set to their defaults.
     """
     attributes, actions = ctypes.create_string_buffer(_ATTRIBUTES), ctypes.create_string_buffer(_ACTIONS)
     pid = ctypes.c_int()
     _try(_LIBC.posix_spawnattr_init(attributes))
     _try(_LIBC.posix_spawn_file_actions_init(actions))
     try:
-        flags = _SETSIGDEF | _SETSIGMASK | _SETSID | _SETCGROUP
+        flags = _SETSIGDEF | _SETSIGMASK | _SETSID | (0 if group is None else _SETCGROUP)
         _try(_LIBC.posix_spawnattr_setflags(attributes, ctypes.c_short(flags)))
         _try(_LIBC.posix_spawnattr_setsigdefault(attributes, _signals(defaults)))
-        _try(_LIBC.posix_spawnattr_setsigmask(attributes, _signals(())))
-        _try(_LIBC.posix_spawnattr_setcgroup_np(attributes, group))
+        _try(_LIBC.posix_spawnattr_setsigmask(attributes, _signals(blocked)))
+        if group is not None:
+            _try(_LIBC.posix_spawnattr_setcgroup_np(attributes, group))
         for number, ours in descriptors.items():
             _try(_LIBC.posix_spawn_file_actions_adddup2(actions, ours, number))
         if cwd is not None:
