@@ -12,6 +12,7 @@ from pulse_core.app.engine.effect_diff import EffectDifference, WishedEffect
 from pulse_core.app.engine.replay import Replay, ReplayComparison
 from pulse_core.ports.engine import Revision
 from pulse_core.ports.readers import EventQuery
+from upulse_cli.capabilities.silences.views import recurring
 from upulse_cli.time_args import (
     WEEKDAYS,
     ago,
@@ -139,6 +140,25 @@ def test_the_differences_of_a_replay_are_told_on_the_local_clock_with_its_name(
         with console.capture() as captured:
             console.print(shown(found))
         assert "+ 2026-02-01 00:15:00 XYZ  my:key  mine" in captured.get()
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_a_recurring_silence_begins_on_the_days_of_the_local_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    window = {"match": "*", "days": ["sat", "sun"], "at": "23:30", "for": "2h", "active": False,
+              "next": "2026-01-31T23:30:00.000000Z", "why": ""}  # fmt: skip
+    monkeypatch.setenv("TZ", "XYZ-1")
+    time.tzset()
+    try:
+        console = Console(width=200)
+        with console.capture() as captured:
+            console.print(recurring([window, {**window, "days": []}]))
+        head, weekend, daily = captured.get().splitlines()
+        assert "begins (XYZ)" in head
+        assert "sun,mon 00:30" in weekend
+        assert "from 2026-02-01 00:30:00" in weekend
+        assert "daily 00:30" in daily
     finally:
         monkeypatch.undo()
         time.tzset()

@@ -103,7 +103,7 @@ AGENTS = [{"name": "claude", "kind": "claude", "labels": ["python", "docs"], "pr
            "concurrency": 2, "unavailable": "its program is not logged in: run claude, then /login"}]  # fmt: skip
 SILENCES = {
     "silences": [{"id": ID, "match": "notify:*the-gateway*", "ends": AT, "left_s": 3_600, "by": "ada", "why": "new cables"}],
-    "recurring": [{"match": "*", "days": ["sat", "sun"], "at": "01:30", "for": "2h", "left_s": 0, "active": False,
+    "recurring": [{"match": "*", "days": ["sat", "sun"], "at": "08:15", "for": "2h", "left_s": 0, "active": False,
                    "next": AT, "why": "backups of the data base"}],
 }  # fmt: skip
 PROFILED = {

@@ -37,7 +37,7 @@ def ids(home: "HomeContext", _begun: str) -> Iterator[str]:
 def list_(as_json: AsJson = False, home: HomeDir = None) -> None:
     """List what is held back now, and what comes again.
 
-    Those of the settings, [[silence]], come again at their times, which are in UTC.
+    Those of the settings, [[silence]], whose times are in UTC there, are shown by the local clock.
     """
     found = listed(open_home(home))
     if as_json:

@@ -1,6 +1,7 @@
 """Silences as tables: those that hold, and those that come again."""
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -8,6 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from pulse_core.model.durations import duration_text
+from pulse_core.model.moment import on_local_clock
+from pulse_core.silences.rule import DAYS
 from upulse_cli.time_args import local, zone
 from upulse_cli.views.events import short
 from upulse_cli.views.table import PlainTable
@@ -36,13 +39,21 @@ def added(silences: Sequence[Mapping[str, Any]]) -> Table:
 
 def recurring(windows: Sequence[Mapping[str, Any]]) -> Table:
     """One line a recurring silence."""
-    drawn = PlainTable("held back", "begins (UTC)", "for", "now", "why")
+    drawn = PlainTable("held back", f"begins ({zone()})", "for", "now", "why")
     for one in windows:
-        days = ",".join(one["days"]) or "daily"
         now = (
             f"for another {duration_text(one['left_s'] * SECOND)}"
             if one["active"]
             else f"from {local(one['next'])}"
         )
-        drawn.line(one["match"], f"{days} {one['at']}", one["for"], now, one["why"])
+        drawn.line(one["match"], begins(one), one["for"], now, one["why"])
     return drawn
+
+
+def begins(window: Mapping[str, Any]) -> str:
+    """The days and the time of day at which a recurring silence begins, on the local clock as it goes now."""
+    then = datetime.fromisoformat(window["next"])
+    here = then.astimezone(on_local_clock(datetime.now(UTC)).tzinfo)
+    later = here.weekday() - then.weekday()
+    days = (DAYS[(DAYS.index(day) + later) % len(DAYS)] for day in window["days"])
+    return f"{','.join(days) or 'daily'} {here:%H:%M}"
