@@ -18,7 +18,7 @@ from pulse_core.checks.settings import CHECKS, TELL, CheckSettings
 from pulse_core.model.backoff import Backoff
 from pulse_core.model.durations import UNITS, duration_text
 from pulse_core.model.kinds import Effect
-from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import RESTART_PROCESS, RUN_COMMAND
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.conditions import FOR, Condition
@@ -48,13 +48,15 @@ NEWS = 5 * US_PER_SECOND
 
 class CheckPlan(NamedTuple):
     """The plan for a check that fails: what is requested, whether a person is told, microseconds until that may change
-    by itself (None: only after an event), and what holds back an answer that is known to be needed; and why."""
+    by itself (None: only after an event), what holds back an answer that is known to be needed, and since when its tries
+    are used up; and why."""
 
     why: str
     request: Effect | None = None
     tell: bool = False
     wait_us: int | None = None
     held_by: str = ""
+    spent: Moment | None = None
 
 
 async def check_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
@@ -73,7 +75,7 @@ async def check_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdic
         if plan.tell:
             text = describe_check(check, condition, plan, curr)
             title = f"{_short_title(name)} fails"
-            told = notify_unless_told(name, title, text, curr, KEY, severity=check.severity)
+            told = notify_unless_told(name, title, text, curr, KEY, news=plan.spent, severity=check.severity)
             verdict = verdict.plus(*told)
         if plan.request:
             verdict = verdict.plus(plan.request)
@@ -96,8 +98,10 @@ def plan_check(check: CheckSettings, condition: Condition, curr: Snapshot) -> Ch
     if process and (held := restart_hold(process, curr)):
         return CheckPlan(f"held back: {held}")
     tried = tries_of(condition, RESTART_PROCESS if process else RUN_COMMAND)
+    failed = bool(tried) and not tried[-1].worked
+    if process is None and failed and len(tried) >= check.tries:
+        return plan_command(check, condition, curr)
     if not is_proven(check, curr):
-        failed = bool(tried) and not tried[-1].worked
         what = "that helped" if tried else "it is still so"
         return CheckPlan(f"another look will say whether {what}", tell=failed)
     if process is None:
@@ -105,7 +109,7 @@ def plan_check(check: CheckSettings, condition: Condition, curr: Snapshot) -> Ch
     plan, name = plan_restart(process, name_of(check), condition, curr), name_of(check)
     reason = f"check {check.name} fails: {_what_is_seen(check, condition, curr)}"
     restart = condition_restart(plan.restart, name, reason, curr, KEY) if plan.restart else None
-    return CheckPlan(plan.why, restart, plan.tell, plan.wait_us, plan.held_by)
+    return CheckPlan(plan.why, restart, plan.tell, plan.wait_us, plan.held_by, plan.spent)
 
 
 def is_proven(check: CheckSettings, curr: Snapshot) -> bool:
@@ -121,7 +125,8 @@ def plan_command(check: CheckSettings, condition: Condition, curr: Snapshot) -> 
     tried, key = tries_of(condition, RUN_COMMAND), command_key(check)
     if len(tried) >= check.tries:
         by = "the number of its tries"
-        return CheckPlan("it is not run again before it is well", tell=True, held_by=by)
+        words, spent = "it is not run again before it is well", curr.effects.settled_at.get(key)
+        return CheckPlan(words, tell=True, held_by=by, spent=spent)
     done = curr.effects.settled_at.get(key)
     pause = Backoff(check.pause, LONGEST_PAUSE).after(max(1, len(tried)))
     if done is not None and (left := pause - curr.now.since(done)) > 0:

@@ -38,7 +38,8 @@ async def llm_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
         verdict = verdict.noting(f"{llm.url}: {plan.why}").holding(name, plan.held_by)
         if plan.tell:
             words = describe_endpoint(llm, condition, plan, curr)
-            told = notify_unless_told(name, f"{llm.url} gives no good answer", words, curr, KEY)
+            title = f"{llm.url} gives no good answer"
+            told = notify_unless_told(name, title, words, curr, KEY, news=plan.spent)
             verdict = verdict.plus(*told)
         if plan.restart:
             reason = f"{llm.url} gives no good answer: {seen(name, condition, curr) or condition.evidence}"

@@ -23,13 +23,15 @@ from pulse_core.settings.processes import ProcessSettings
 
 class RestartPlan(NamedTuple):
     """The plan for a process with a condition: restart it, notify a person, both, or
-    wait for `wait_us` microseconds (None: until an event); why; and what holds a restart back that is known to be needed."""
+    wait for `wait_us` microseconds (None: until an event); why; what holds a restart back that is known to be needed; and
+    since when its budget is spent, until it is tried once more: a person who was told before is told of that, too."""
 
     why: str
     restart: ProcessSettings | None = None
     tell: bool = False
     wait_us: int | None = None
     held_by: str = ""
+    spent: Moment | None = None
 
 
 def last_started(name: str, state: State, now: Moment) -> Moment | None:
@@ -89,7 +91,8 @@ def plan_restart(process: ProcessSettings, name: str, condition: Condition, curr
         else ("it was restarted lately", f"{BETWEEN_RESTARTS} of {process.name}")
     )
     words = f"held back: {why}; {process.name} is tried again in {duration_text(left)}"
-    return RestartPlan(words, tell=bool(tried) or spent_at is not None, wait_us=left, held_by=by)
+    spent = curr.effects.settled_at.get(restart_key(process.name)) if spent_at == len(charged) else None
+    return RestartPlan(words, tell=bool(tried) or spent_at is not None, wait_us=left, held_by=by, spent=spent)
 
 
 def condition_restart(process: ProcessSettings, name: str, reason: str, curr: Snapshot, *keys: str) -> Effect:

@@ -36,7 +36,10 @@ async def usage_guard(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
                 did = describe_tries(condition, RESTART_PROCESS, process.name, curr)
                 parts = (described(name, condition, curr), did, plan.why)
                 words = "; ".join(filter(None, parts))
-                verdict = verdict.plus(*notify_unless_told(name, title_of(name), words, curr, PROCESS_USAGE))
+                title = title_of(name)
+                verdict = verdict.plus(
+                    *notify_unless_told(name, title, words, curr, PROCESS_USAGE, news=plan.spent)
+                )
             if plan.restart:
                 reason = restart_reason(process, name, condition, curr)
                 verdict = verdict.plus(condition_restart(process, name, reason, curr, PROCESS_USAGE))

@@ -372,12 +372,55 @@ def test_a_command_that_does_not_help_is_told_tried_again_later_and_then_no_more
     story.expect("run-command", key=COMMAND)
     story.expect_note("running '/bin/mend'")
     story.failed(COMMAND, "exit 1")
-    bad(story.after("1m"))
+    bad(story.after("1m")).tick()
+    story.expect("notify", key=TOPIC)
+    story.acked(TOPIC)
     assert [one.action for one in story.ticks(every="30m", times=4)] == []
     story.expect_note("it is not run again before it is well")
     story.after("24h").tick()
     assert "'/bin/mend' was tried 2 times" in str(story.expect("notify").params["text"])
     assert "which failed: exit 1" in str(story.expect("notify").params["text"])
+
+
+@pytest.mark.parametrize("worked", [True, False])
+def test_that_its_tries_are_used_up_is_told_once(worked: bool) -> None:
+    story = a_story(**RUNS)
+    for _ in range(2):
+        story.tick()
+        story.expect("run-command", key=COMMAND)
+        story.after("1s").acked(COMMAND) if worked else story.failed(COMMAND, "exit 4")
+        bad(story.after("1s")).tick()
+        story.acked(TOPIC)
+        told = str(story.expect("notify", key=TOPIC).params["text"])
+        bad(story.after("6m"))
+    assert "; it is not run again before it is well" in told
+    assert story.ticks(every="1h", times=3) == []
+
+
+def test_the_last_notice_of_a_command_that_failed_does_not_promise_another_look() -> None:
+    story = a_story(**{**RUNS, "tries": 1})
+    story.tick()
+    story.failed(COMMAND, "exit 4")
+    bad(story.after("1s"), proven=False).tick()
+    text = str(story.expect("notify", key=TOPIC).params["text"])
+    assert text.endswith("which failed: exit 4; it is not run again before it is well")
+    story.acked(TOPIC)
+    bad(story.after("1s")).tick()
+    story.expect_nothing()
+
+
+def test_that_restarts_have_spent_the_budget_is_told_once() -> None:
+    story, told = a_story(**RESTARTS), []
+    for minute in range(60):
+        story.tick()
+        for effect in story.emitted:
+            if effect.action == "notify":
+                story.acked(TOPIC)
+                told.append(str(effect.params["text"]))
+            else:
+                restarted(story, pid=8 + minute)
+        bad(story.after("1m"))
+    assert ["its budget is spent by 3 restarts" in text for text in told] == [False, True]
 
 
 def test_the_pause_holds_over_episodes_and_the_number_of_tries_does_not() -> None:
