@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from pulse_core.composition import ACTIONS
+from pulse_core.model.names import RESTART_PROCESS
 from pulse_core.model.text import count
 from pulse_core.model.text_cache import cached_by_text
 from pulse_core.ports.executor import Slot
@@ -47,9 +48,14 @@ TOLD = 10
 
 @cached_by_text
 def holder(data: str) -> Holder:
-    """Who would hold the slot of the effect with this data."""
+    """Who would hold the slot of the effect with this data.
+
+    A restart that a person wishes for is as one of survival's, of which at most one is open for each process: while it
+    waited for others that people wished for, survival could not start that process.
+    """
     action, source = str(decode_plain_effect(data).get("action", "")), source_of(data)
-    return SURVIVAL if source is Source.SURVIVAL else holder_of(action, source)
+    is_persons_restart = source is Source.PEOPLE and action == RESTART_PROCESS
+    return SURVIVAL if source is Source.SURVIVAL or is_persons_restart else holder_of(action, source)
 
 
 @lru_cache(maxsize=256)

@@ -248,6 +248,29 @@ def test_survival_acts_while_what_rules_requested_never_ends_and_it_is_said_who_
     simulate(story, {"daemon": {"concurrency": 4}, "process": [{"name": "gateway", "start": ["gateway"]}]})
 
 
+def test_who_dies_is_started_though_a_restart_that_a_person_wished_for_came_behind_what_never_ends() -> None:
+    """Only one restart of a process is open at a time: the person's own one would keep survival from starting it."""
+
+    async def story(world: World) -> None:
+        with_note(world, never, timeout=10**8)
+        for action in ("other", "run-command"):
+            world.executors[action] = MemoryExecutor(action, Policy(Safety.IDEMPOTENT, timeout=10**8), never)
+        await world.start()
+        await asyncio.sleep(10)
+        for number in range(12):
+            action = ("note", "other", "run-command")[number % 3]
+            await world.ask(Effect(action=action, key=f"k{number}", params={"argv": ["x"]}))
+        await asyncio.sleep(1)
+        await world.ask(Effect(action="restart-process", key="by hand", params={"process": "gateway"}))
+        await asyncio.sleep(200)
+        world.host.kill("gateway")
+        await asyncio.sleep(1)
+        assert len(world.host.starts) == 3, "the first one, by hand, and after the kill"
+        assert not world.host.started_twice
+
+    simulate(story, {"daemon": {"concurrency": 4}, "process": [{"name": "gateway", "start": ["gateway"]}]})
+
+
 def test_who_dies_beside_a_crowd_does_not_wait_for_it_and_of_the_crowd_nobody_waits_for_ever() -> None:
     crowd, others = ([f"{what}{number}" for number in range(20)] for what in ("crowd", "other"))
 
