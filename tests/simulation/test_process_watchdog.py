@@ -233,6 +233,27 @@ def test_a_first_start_that_cannot_be_made_is_followed_by_patience() -> None:
     simulate(story, ONE)
 
 
+def test_two_that_can_never_be_started_spend_no_start_of_another_one() -> None:
+    async def deed(event: Event) -> None:
+        if event.subject.startswith("restart-process:hog"):
+            raise PulseError("no luck")
+
+    async def story(world: World) -> None:
+        world.executors["restart-process"].deed = deed
+        await world.start()
+        await asyncio.sleep(130)  # the gateway is healthy
+        for died in range(1, 4):
+            world.host.kill("gateway")
+            await asyncio.sleep(5)
+            assert starts(world) == 1 + died
+        tried = [one.at for one in world.events("effect-executing")]
+        assert max(sum(0 <= at - one < 60_000_000 for one in tried) for at in tried) < 70
+
+    often = {"max": 1000, "backoff": "10ms", "backoff_max": "10ms"}
+    hogs = [{"name": f"hog{number}", "start": ["hog"], "restart": often} for number in (1, 2)]
+    simulate(story, {"process": [*hogs, *ONE["process"]]})
+
+
 def test_what_never_ran_is_not_said_to_be_restarted() -> None:
     async def story(world: World) -> None:
         is_short = True

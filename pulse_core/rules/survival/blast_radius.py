@@ -1,6 +1,6 @@
 """The global budget: however wrong the rules are, they act only so often."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -58,9 +58,9 @@ def blast_radius_with(holds: Holds) -> Rule:
         """Let through at most `budget.actions_per_minute` actions in a minute over all targets; notices are free.
 
         Starts of dead processes have a budget of their own of the same size, so that nothing else that survival does delays
-        them; the first of each process in a minute is not held back by any, and costs none. The engine's effects have
-        another one, so that they cannot use up survival's, and are bounded though survival may not be; capabilities have
-        theirs.
+        them; the first of each process in a minute is not held back by any, and costs none, nor is one held back of which
+        there were fewer than its share. The engine's effects have another one, so that they cannot use up survival's, and
+        are bounded though survival may not be; capabilities have theirs.
         """
         verdict = await inner(prev, curr)
         budgets = [action_budget(topic, verdict, curr) for topic in TITLES]
@@ -105,8 +105,19 @@ def action_budget(topic: str, verdict: Verdict, curr: Snapshot) -> ActionBudget:
     new = (one for one in verdict.effects if budget_of(one) == topic and is_new_action(one, curr))
     # A rollback, though it is begun last, has the first claim: it may be what ends the need for all the others.
     wanted = {one.key: one.rule for one in sorted(new, key=lambda one: one.action != ROLLBACK_ENGINE)}
-    over = list(wanted)[max(0, limit - len(spent)) :] if limit else ()
+    over = list(wanted)[max(0, limit - len(spent)) :] if limit else []
+    if topic == STARTS_BUDGET and over:
+        over = _over_their_share(over, wanted, limit, curr)
     return ActionBudget(topic, limit, spent, {key: wanted[key] for key in over})
+
+
+def _over_their_share(over: Sequence[str], wanted: Collection[str], limit: int, curr: Snapshot) -> list[str]:
+    """Those of these starts whose process has had its share of the budget within the minute: what can never be started would
+    else spend what is left for all others. wanted: all that are to be started."""
+    recent = {restart_key(name): one.recent for name, one in curr.state.processes.of.items()}
+    had = {key: sum(curr.now.since(one.moment) < MINUTE for one in its) for key, its in recent.items()}
+    share = limit // len({*wanted, *(key for key, times in had.items() if times)})
+    return [key for key in over if had.get(key, limit) >= share]
 
 
 def budget_of(effect: Effect) -> str:
