@@ -48,8 +48,8 @@ MOST_REMOVED = 1_000
 """Groups that were removed of which it is known that they were complete: many may die at once, and wait for their starts."""
 READY_S = 0.2
 """Seconds that the first start waits for the folder in which its group is made."""
-KILLED_S, PATIENCE_S = 0.1, 5.0
-"""Seconds after which who is in a group is killed again, and after which the kernel itself holds who is left."""
+PATIENCE_S = 5.0
+"""Seconds after which the kernel itself holds who is left in a group."""
 
 
 _UNGROUPED = (
@@ -402,8 +402,8 @@ class LifeGroups:
             if os.getpid() in group.members():
                 return  # this daemon was started by somebody in there
             until = time.monotonic() + PATIENCE_S
-            while not group.end(KILLED_S) and time.monotonic() < until:
-                pass  # somebody was moved into it just after the others were killed
+            while not group.end(PATIENCE_S) and time.monotonic() < until:
+                pass  # somebody was moved into it just after it was empty
 
     def _earlier_group(self, effect: str) -> ControlGroup:
         earlier = (ControlGroup(os.path.join(one.path, LIFE + effect)) for one in self._folders)

@@ -12,6 +12,7 @@ import hashlib
 import os
 import re
 import select
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -20,7 +21,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from pulse_adapters.workers.descriptor_share import SPARE
-from pulse_adapters.workers.proc import is_alive, read_proc_file, read_stat
+from pulse_adapters.workers.proc import is_alive, read_proc_file, read_stat, send
 from pulse_core.model.errors import PulseError
 from pulse_core.model.shortages import SHORTAGES
 from pulse_core.ports.host import Life, ProcessId
@@ -40,6 +41,8 @@ LIFE, BESIDE = "life-", "beside-"
 CONTROLLERS = ("pids", "memory", "cpu")
 SHARE = 256
 """Processes and threads that are left to the daemon of those that its unit may have (`TasksMax=`); of few, a quarter."""
+AGAIN_S = 0.1
+"""Seconds after which who is still in a group is killed again: what one forks whom the kernel has passed over gets away."""
 _MOST_NAME, _MOST_GROUPS, _DEEPEST = 200, 20_000, 50
 
 
@@ -186,9 +189,15 @@ class ControlGroup:
         return int(found[1]) if found else 0
 
     def kill(self) -> None:
-        """SIGKILL to all in it at once, and to what they fork meanwhile. Raises OSError, but not for one that is gone."""
+        """SIGKILL to all in it at once, and to what they fork meanwhile. Raises OSError, but not for one that is gone.
+
+        The kernel signals the first thread of each: where that has ended, the others would go on.
+        """
         try:
             self._write("cgroup.kill", "1")
+            for one in filter(None, map(read_stat, self.members())):
+                if one.is_led_by_dead:
+                    send(one.found, signal.SIGKILL)
         except OSError:
             if os.path.isdir(self.path):
                 raise
@@ -210,7 +219,7 @@ class ControlGroup:
         self._write("cgroup.freeze", "0")
 
     def _change(self, begin: Callable[[], None], word: str, seconds: float) -> None:
-        """Begin something, and wait up to these seconds until its events don't have this word any more. Raises OSError."""
+        """Begin something, again until its events don't have this word, for up to these seconds. Raises OSError."""
         until = time.monotonic() + seconds
         events = os.open(os.path.join(self.path, "cgroup.events"), os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -218,7 +227,8 @@ class ControlGroup:
             change.register(events, select.POLLPRI)
             begin()
             while word in self._read("cgroup.events") and (left := until - time.monotonic()) > 0:
-                change.poll(left * 1000)
+                if not change.poll(min(left, AGAIN_S) * 1000):
+                    begin()
                 with suppress(OSError):  # somebody else has removed it
                     os.pread(events, 256, 0)
         finally:

@@ -25,8 +25,8 @@ OFFSET_TICKS = OFFSET_NS * TICKS_PER_SECOND // NANOSECONDS
 _NAME = 80  # characters of a program's name that are told
 _TITLE = 4_096
 """Bytes of a command line in which that is looked for: any process may have one of mebibytes."""
-# PF_KTHREAD and PF_FORKNOEXEC of include/linux/sched.h
-_KERNEL_THREAD, _FORKED_ONLY = 0x00200000, 0x00000040
+# PF_KTHREAD, PF_FORKNOEXEC and PF_EXITING of include/linux/sched.h
+_KERNEL_THREAD, _FORKED_ONLY, _EXITING = 0x00200000, 0x00000040, 0x00000004
 
 
 class ProcStat(NamedTuple):
@@ -50,6 +50,11 @@ class ProcStat(NamedTuple):
     def has_executed(self) -> bool:
         """Whether it executes a program of its own; else it was forked by who shows the same command line."""
         return not self.flags & _FORKED_ONLY
+
+    @property
+    def is_led_by_dead(self) -> bool:
+        """Whether its first thread has ended, or is about to, and others may go on."""
+        return bool(self.flags & _EXITING) and self.threads > 1
 
     @property
     def alive(self) -> bool:

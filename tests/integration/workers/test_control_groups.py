@@ -56,6 +56,18 @@ for _ in range(8):
             time.sleep(0.005)
 """
 
+LEADERLESS = """
+import ctypes, os, sys, threading, time
+def forks():
+    while True:
+        if {forks} and not os.fork():
+            time.sleep(1000)
+        time.sleep({forks} and 0.02 or 1000)
+threading.Thread(target=forks).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+"""Its first thread ends; another one sleeps, or goes on to fork."""
+
 
 @pytest.fixture
 def groups(tmp_path: Path) -> Iterator[ControlGroup]:
@@ -85,6 +97,20 @@ def test_all_that_double_forks_with_sessions_of_its_own_ends_with_the_group(grou
     assert group.end(PATIENCE)
     assert not os.path.exists(group.path)
     assert not any(is_alive(one.found) for one in members)
+
+
+@pytest.mark.parametrize("forks", [False, True])
+def test_whose_first_thread_has_ended_ends_with_the_group(groups: ControlGroup, forks: bool) -> None:
+    """The kernel's `cgroup.kill` signals that thread alone."""
+    group = groups.child("bomb", GroupLimits(pids=200))
+    argv = [sys.executable, "-c", LEADERLESS.format(forks=forks)]
+    with child_of_test(subprocess.Popen(argv, start_new_session=True)) as child:
+        group.add(child.pid)
+        while not (seen := read_stat(child.pid)) or seen.state != "Z":
+            assert child.poll() is None
+        assert group.end(PATIENCE)
+        assert child.wait(PATIENCE) == -signal.SIGKILL
+    assert not group.members()
 
 
 def test_a_process_moves_itself_and_what_is_nested_counts(groups: ControlGroup) -> None:
