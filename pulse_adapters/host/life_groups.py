@@ -106,6 +106,8 @@ class LifeGroups:
         """Those that were moved, and are to be completed by the searching thread: in one search for all."""
         self._folder: asyncio.Future[ControlGroup] | None = None
         self._folders: list[ControlGroup] = []
+        self._made: tuple[ControlGroup, ...] = ()
+        """The folder in which this daemon makes them, once it has made one."""
         self._earlier: dict[str, Life] | None = None
 
     def fault(self) -> str:
@@ -165,7 +167,8 @@ class LifeGroups:
         return self._folder.result() if self._folder.done() and not self._folder.exception() else None
 
     def _made_folder(self) -> ControlGroup:
-        return home_groups(self._home, self._name, self._marks.log)
+        self._made = (home_groups(self._home, self._name, self._marks.log),)
+        return self._made[0]
 
     def _tell_started(self, group: ControlGroup, name: str, life: Life | None = None) -> None:
         group.tell_log(self._marks.log)
@@ -353,9 +356,7 @@ class LifeGroups:
         return self._earlier
 
     def _each(self) -> Iterator[tuple[str, ControlGroup]]:
-        folders = {one.path: one for one in self._folders}
-        if self._folder and self._folder.done() and not self._folder.exception():
-            folders[self._folder.result().path] = self._folder.result()
+        folders = {one.path: one for one in (*self._folders, *self._made)}
         for group in (one for folder in folders.values() for one in folder.children()):
             if group.name.startswith(LIFE):
                 yield group.name.removeprefix(LIFE), group

@@ -52,6 +52,7 @@ from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import Life, ProcessId
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
+from tests.control_groups import skip_without_groups
 from tests.descriptors import no_descriptors
 from tests.integration.host.host_scene import said, until, wished
 from tests.long_form import sample, sampled
@@ -835,6 +836,29 @@ async def test_in_a_control_group_who_clears_its_environment_and_leaves_its_sess
     await it.begin()
     assert not escaped & it.alive()
     await it.stop()
+
+
+async def test_who_is_in_the_group_of_a_life_that_is_over_is_left_over_whatever_it_shows(
+    spawner: Spawner, table: LinuxProcessTable, tmp_path: Path
+) -> None:
+    """Also in the first daemon of a home, which found no folder of groups when it began."""
+    skip_without_groups()
+    groups = LifeGroups(tmp_path, effect_of=spawner.effect_of)
+    it = Scene(spawner, table, tmp_path, "exec env -i S", 1, groups=groups)
+    assert it.lives.leftovers({"it": None}) == {}
+    await it.begin()
+    life = it.lives.last("it")
+    assert life
+    await until(lambda: groups.is_complete(life.effect))
+    folder = home_groups(tmp_path)
+    with child_of_test(subprocess.Popen(["sleep", "1000"], env={}, start_new_session=True)) as helper:
+        folder.child(LIFE + life.effect).add(helper.pid)
+        await it.kill(it.main)
+        assert [one.pid for one in it.lives.leftovers({"it": None}).get("it", ())] == [helper.pid]
+        await it.stop()
+        assert helper.wait(60) < 0
+    groups.close(wait=True)
+    assert folder.end(60)
 
 
 @pytest.mark.parametrize("groups", ["with control groups"], indirect=True)
