@@ -222,9 +222,9 @@ class LifeGroups:
                 passes |= dict.fromkeys(new, PASSES)
                 over, is_moved = list(passes), False
                 with suppress(NoControlGroups, OSError):
-                    if new:
-                        self._remove_empty({life.effect for life in passes})
                     over, is_moved = self._gather(passes)
+                    if new:  # whose first process is gone, as of a daemon, may have had others, who are in there now
+                        self._remove_empty({life.effect for life in over})
                 for life in [life for life, left in passes.items() if left == 1 or life in over]:
                     del passes[life]
                     self._settle(life)

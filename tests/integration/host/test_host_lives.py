@@ -817,12 +817,20 @@ async def test_what_a_dead_daemon_has_left_of_a_command_is_ended_before_it_runs_
         assert (running(), touched()) == ([], [])
 
 
+@pytest.mark.parametrize("program", ["{}", "setsid sh -c '{}' & exit 0"], ids=["foreground", "background"])
 @pytest.mark.parametrize("groups", ["with control groups"], indirect=True)
 async def test_in_a_control_group_who_clears_its_environment_and_leaves_its_session_is_no_stranger(
-    spawner: Spawner, table: LinuxProcessTable, tmp_path: Path, groups: LifeGroups
+    spawner: Spawner,
+    table: LinuxProcessTable,
+    tmp_path: Path,
+    groups: LifeGroups,
+    monkeypatch: pytest.MonkeyPatch,
+    program: str,
 ) -> None:
+    """Also if the process that was started is gone before it could be moved, as that of a daemon."""
     go = tmp_path / "go"
-    program = f"(until test -e {go}; do sleep 0.01; done; setsid env -i S) & exec S"
+    monkeypatch.setattr(lives_module, "MOMENT_S", 0.3)
+    program = program.format(f"(until test -e {go}; do sleep 0.01; done; setsid env -i S) & exec S")
     it = Scene(spawner, table, tmp_path, program, 1, groups=groups)
     await it.begin()
     life = it.lives.last("it")
