@@ -30,9 +30,9 @@ style: setup-dev
 types: setup-dev
 	$(BIN)/mypy
 
-# Rewrites the assertions of all tests, which each process of a run would otherwise do for itself.
+# Rewrites the assertions of tests, which each process of a run would otherwise do for itself.
 collect: setup-dev
-	@$(BIN)/pytest --collect-only -qq > /dev/null || true
+	@$(BIN)/pytest --collect-only -qq $(TESTS) > /dev/null || true
 
 bench: setup-dev ## how fast and how small, beside raw limits measured in the same run
 	$(BIN)/python -m tests.benchmarks
@@ -58,7 +58,7 @@ $(VENV)/run.stamp: pyproject.toml
 
 $(VENV)/dev.stamp: pyproject.toml
 	$(make-venv)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[dev]'
 	@touch $@ $(VENV)/run.stamp
 
 clean: ## remove what setup made
