@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from upulse_cli.views.events import said
 
 if TYPE_CHECKING:
     from pulse_core.daemon.request_handler import RequestHandler
+    from pulse_core.projections.effects import OpenEffect
 
 LOG = logging.getLogger("pulse.event")
 COLOURS = {"process-died": 31, "effect-failed": 31, "effect-unknown": 31, "error": 31, "process-up": 32,
@@ -107,15 +108,21 @@ class Narrator:
     """Logs recorded events, a listener of the log; errors are logged where they are reported.
 
     It speaks a moment later: words must not hold up what they tell of. Call `speak` at the end.
+
+    earlier: asked at the first event for the open effects of before it, which a daemon that was killed has left.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, earlier: "Callable[[], Mapping[str, OpenEffect]]" = dict) -> None:
+        self._earlier: Callable[[], Mapping[str, OpenEffect]] | None = earlier
         self._news: deque[Event] = deque()
         self._keys: dict[str, str] = {}
         self._dead: set[str] = set()
         """Processes whose death was told as a warning, until a restart is wished."""
 
     def __call__(self, events: Sequence[Event]) -> None:
+        if self._earlier:
+            self._keys |= {id_: effect.event.subject for id_, effect in self._earlier().items()}
+            self._earlier = None
         if not self._news:
             asyncio.get_running_loop().call_later(MOMENT, self._speak_in_turns)
         self._news += events

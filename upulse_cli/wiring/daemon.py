@@ -137,7 +137,7 @@ async def real_daemon(
     async with AsyncExitStack() as stack:
         stack.callback(remove_home_groups, home_name(home.path))  # another one may lie there by then
         stack.callback((folder := HomeFolder(home.path)).close)
-        stores = await stack.enter_async_context(open_stores(home, clock, objects, how, folder))
+        stores = await stack.enter_async_context(open_stores(home, clock, objects, how, folder, view))
         log, vitals, identity = stores.log, stores.vitals, log_identity(stores.log.host)
         calls = DaemonCallbacks()
         failed, window = calls.failed, calls.window
@@ -217,11 +217,11 @@ class OpenStores(NamedTuple):
 
 @asynccontextmanager
 async def open_stores(
-    home: Home, clock: SystemClock, objects: FileObjects, how: Opening, folder: HomeFolder
+    home: Home, clock: SystemClock, objects: FileObjects, how: Opening, folder: HomeFolder, view: View
 ) -> AsyncIterator[OpenStores]:
     """The stores of a home whose log no other daemon has under its name."""
     async with AsyncExitStack() as stack:
-        log = await stack.enter_async_context(narrated_log(home, clock, objects, how))
+        log = await stack.enter_async_context(narrated_log(home, clock, objects, how, view))
         stack.callback((await hold_name(str(home.path), log.host, PATIENCE)).close)
         checkpoints = SqliteCheckpoints(home.state, log.host, folder.is_in_place)
         await checkpoints.tell_host()
@@ -326,14 +326,14 @@ def occasional_services(
 
 @asynccontextmanager
 async def narrated_log(
-    home: Home, clock: SystemClock, objects: FileObjects, how: Opening
+    home: Home, clock: SystemClock, objects: FileObjects, how: Opening, view: View
 ) -> AsyncIterator[SqliteEventLog]:
     """The log that the daemon writes, without rows lost unless that is accepted, and told aloud as it grows."""
     opened = SqliteEventLog.open(home.events, clock=clock, objects=objects, reserve=home.reserve, how=how)
     async with opened as log:
         if not how.accept_damage:
             await refuse_lost_rows(home, log)
-        log.listen(narrator := Narrator())
+        log.listen(narrator := Narrator(lambda: view().effects.open))
         try:
             yield log
         finally:

@@ -14,6 +14,8 @@ from pulse_adapters.ipc.daemon_process import LONGEST_LINE, log_lines
 from pulse_adapters.systemd.manager import Unit, journal_line, journal_lines
 from pulse_adapters.systemd.notify import is_journal
 from pulse_core.model.event import Event
+from pulse_core.model.moment import Moment
+from pulse_core.projections.effects import OpenEffect, Phase
 from upulse_cli.views.narrator import AT_A_TIME, JournalLines, JsonLines, Narrator, log_line
 
 AT = "2020-01-31T08:15:00+00:00"
@@ -114,6 +116,16 @@ async def narrated(caplog: pytest.LogCaptureFixture, kind: str, data: str) -> lo
     with caplog.at_level(logging.INFO, "pulse.event"):
         narrator.speak()
     return caplog.records[-1]
+
+
+async def test_what_a_killed_daemon_has_left_is_told_by_its_key(caplog: pytest.LogCaptureFixture) -> None:
+    wish = Event(1, "id", 0, "boot", 0, "effect", "restart-process:it", "pulse", "host", None, "{}")
+    earlier = {"id": OpenEffect(wish, Phase.EXECUTING, Moment(0, "boot", 0))}
+    narrator = Narrator(lambda: earlier)
+    narrator([Event(2, "other", 0, "boot", 0, "effect-unknown", "id", "pulse", "host", None, "{}")])
+    with caplog.at_level(logging.INFO, "pulse.event"):
+        narrator.speak()
+    assert caplog.records[-1].getMessage() == "effect-unknown     restart-process:it"
 
 
 async def test_what_is_wrong_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
