@@ -1268,7 +1268,7 @@ TABLE: tuple[Breakage, ...] = (
         Truth(
             UP,
             f"condition usage:victim:memory: {LEAK}, resolved after T\n"
-            f"  restart-process acked: {LEAK}\n"
+            f"  restart-process:victim acked: {LEAK}\n"
             "  recovered",
             warnings=(f"condition-raised usage:victim:memory {LEAK}",),
             why={"usage:victim:memory": "condition usage:victim:memory  cleared"},
@@ -1286,7 +1286,7 @@ TABLE: tuple[Breakage, ...] = (
         Truth(
             UP,
             f"condition usage:victim:memory: {LEAK}, resolved after T\n"
-            f"  restart-process acked: {LEAK}\n"
+            f"  restart-process:victim acked: {LEAK}\n"
             "  recovered; it is not known by what, since it was seen wrong after that, too",
             warnings=(f"condition-raised usage:victim:memory {LEAK}",),
             why={"usage:victim:memory": "condition usage:victim:memory  cleared"},
@@ -1331,7 +1331,7 @@ TABLE: tuple[Breakage, ...] = (
         Truth(
             UP,
             f"condition check:page: {SICK}, resolved after T\n"
-            f"  restart-process acked: check page fails: {SICK}\n"
+            f"  restart-process:victim acked: check page fails: {SICK}\n"
             "  recovered",
             warnings=(f"condition-raised check:page {SICK}",),
         ),
@@ -1349,7 +1349,7 @@ TABLE: tuple[Breakage, ...] = (
         Truth(
             UP,
             f"condition llm:http://127.0.0.1:PORT/: {ILL_MODEL}, resolved after T\n"
-            f"  restart-process acked: http://127.0.0.1:PORT/ gives no good answer: {ILL_MODEL}\n"
+            f"  restart-process:victim acked: http://127.0.0.1:PORT/ gives no good answer: {ILL_MODEL}\n"
             "  recovered; it is not known by what, since it was seen wrong after that, too",
             warnings=(f"condition-raised llm:http://127.0.0.1:PORT/ {ILL_MODEL}",),
         ),
@@ -1396,7 +1396,7 @@ TABLE: tuple[Breakage, ...] = (
         Truth(
             {"gateway": "up", "victim": "up"},
             f"condition check:queue: {NOT_READY}, resolved after T\n"
-            f"  restart-process acked: check queue fails: {NOT_READY}\n"
+            f"  restart-process:gateway acked: check queue fails: {NOT_READY}\n"
             "  root requested a start of victim\n"
             "  recovered after a request; whether that helped is not known",
             warnings=(f"condition-raised check:queue {NOT_READY}",),

@@ -9,6 +9,7 @@ from rich.tree import Tree
 
 from pulse_core.model.durations import duration_text
 from pulse_core.model.moment import iso
+from pulse_core.model.names import RESTART_PROCESS, STOP_PROCESS
 from pulse_core.model.text import count, one_line, quoted
 from pulse_core.projections.incident import without_id
 from pulse_core.projections.incidents import PULSE, SENT_TO_SOME
@@ -16,6 +17,8 @@ from upulse_cli.time_args import local, zone
 
 MILLISECOND = timedelta(milliseconds=1)
 LAST_RUN = "when a daemon last ran"
+OF_A_PROCESS = (RESTART_PROCESS, STOP_PROCESS)
+"""Actions of which it is told on which process, in an incident that is not about that one."""
 SHOWN = 3
 """Lines that a process printed last which are shown; `--json` has more."""
 OUTCOMES = {SENT_TO_SOME: "sent to some of its addresses only"}
@@ -72,7 +75,10 @@ def lines(told: Mapping[str, Any], is_present: bool = True) -> Iterator[str]:
         spelled = {OUTCOMES.get(name, name): number for name, number in outcomes.items()}
         ended = ", ".join(name if once else f"{number} {name}" for name, number in spelled.items())
         said = f" ({measure['said']})" if measure["said"] else ""
-        yield f"{measure['action']} {ended}{said}: {measure['reason']}"
+        what = action = measure["action"]
+        if action in OF_A_PROCESS and (key := measure["key"]).startswith(f"{action}:"):
+            what = action if key == f"{action}:{told['subject']}" else key
+        yield f"{what} {ended}{said}: {measure['reason']}"
     yield from told["delays"]
     if held := told["held"]:
         since = f"since {local(held['since'])}" if is_present else f"from {local(held['since'])} on"

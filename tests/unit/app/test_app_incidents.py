@@ -666,6 +666,14 @@ def test_of_an_effect_that_a_person_added_it_is_said_by_whom() -> None:
     assert [*lines(one)][1:] == ["restart-process acked: by ada", "recovered, not by what Pulse did"]
 
 
+def test_of_a_restart_that_answers_a_condition_it_is_said_of_which_process() -> None:
+    params = {"process": "web", "for_condition": "check:queue"}
+    wish = Effect(action="restart-process", key="restart-process:web", params=params, reason="letters wait")
+    raised = ConditionRaised(evidence="letters wait", state="failing")
+    (one,) = told_of((0, raised, "check:queue"), (1, wish, wish.key), (2, ACKED, "#2"))
+    assert "restart-process:web acked: letters wait" in lines(one)
+
+
 def test_the_heading_says_that_an_error_of_before_is_among_what_may_not_be_over() -> None:
     told = told_of((0, ErrorReported(message="no"), "rule:mine"))
     assert str(tree(told, "in the last 30s", 10**15).label).startswith(
