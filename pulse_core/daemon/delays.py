@@ -8,9 +8,12 @@ from pulse_core.model.event import Draft
 from pulse_core.model.home_status import HeldStatus
 from pulse_core.model.kinds import AnswerDelayed, RestartDelayed
 from pulse_core.model.moment import US_PER_SECOND, Moment, iso
+from pulse_core.model.names import NOTIFY
 from pulse_core.model.verdict import Verdict, WithheldEffect
-from pulse_core.projections.conditions import FOR
+from pulse_core.projections.notices import PREFIX
 from pulse_core.projections.state import Snapshot
+from pulse_core.rules.survival.holds import answered_condition
+from pulse_core.rules.survival.notices import is_told
 
 LEAST_US = US_PER_SECOND // 10
 """Shorter ones are not recorded."""
@@ -130,7 +133,13 @@ def _restarts(curr: Snapshot) -> Iterator[tuple[Delayed, DelayCause]]:
 
 
 def _answers(curr: Snapshot, withheld: Sequence[WithheldEffect]) -> Iterator[tuple[Delayed, DelayCause]]:
-    for one in (held.effect for held in withheld):
-        name = str(one.params.get(FOR, ""))
-        if one.survival and name in curr.conditions.raised and not curr.effects.by_key(one.key):
+    for one in sorted((held.effect for held in withheld), key=lambda one: one.action != NOTIFY):
+        raised = curr.conditions[name := answered_condition(one, curr)]
+        if (
+            one.action == NOTIFY
+            and raised
+            and (raised.measures or is_told(one.key.removeprefix(PREFIX), curr))
+        ):
+            continue  # a reminder, or one beside what was done
+        if one.survival and raised and not curr.effects.by_key(one.key):
             yield (AnswerDelayed, name), DelayCause(cause_of_hold(one, curr))

@@ -84,6 +84,28 @@ def test_a_full_disk_is_told_and_cleaned_at_once() -> None:
     live(tell)
 
 
+def test_what_holds_a_notice_back_is_told_like_what_holds_back_anything_else() -> None:
+    async def tell(story: Story) -> None:
+        await story.world.ask(Paused())
+        story.machine.memory = 0.95
+        await asyncio.sleep(2 * MINUTE)
+        daemon = story.world.daemon
+        assert daemon is not None
+        (condition,) = daemon.report()["conditions"]
+        held = condition.get("held")
+        assert held
+        assert held["by"] == "a pause of person"
+        await story.world.ask(Resumed())
+        await asyncio.sleep(5)
+        (notice,) = (json.loads(one.data) for one in story.world.events("effect"))
+        assert notice["reason"].endswith("; held back until now: Pulse was paused by person")
+        await asyncio.sleep(HOUR)
+        *_, ended = (json.loads(one.data) for one in story.world.events("answer-delayed"))
+        assert (ended["held_by"], ended.get("lasts", False)) == ("a pause of person", False)
+
+    live(tell, {"stop": []})
+
+
 def test_what_holds_cleaning_back_is_told_while_it_lasts_and_recorded_when_that_ends() -> None:
     async def tell(story: Story) -> None:
         await story.world.ask(Paused())

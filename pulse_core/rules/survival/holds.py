@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from pulse_core.model.glob import glob_matches
 from pulse_core.model.kinds import Effect
-from pulse_core.model.names import HELD_BACK, RESTART_PROCESS
+from pulse_core.model.names import HELD_BACK, NOTIFY, RESTART_PROCESS, is_of_process, subjects_of
 from pulse_core.projections.conditions import FOR
 from pulse_core.projections.state import Snapshot
 
@@ -26,9 +26,17 @@ def was_due(effect: Effect, prev: Snapshot, curr: Snapshot) -> bool:
     if not effect.survival or curr.effects.by_key(effect.key) or curr.control.started != prev.control.started:
         return False
     history = prev.process(str(effect.params.get("process", "")))
-    return str(effect.params.get(FOR, "")) in prev.conditions.raised or (
+    return answered_condition(effect, prev) != "" or (
         effect.action == RESTART_PROCESS and history.up is None and history.down is not None
     )
+
+
+def answered_condition(effect: Effect, curr: Snapshot) -> str:
+    """The name of the raised condition that an effect answers or tells of; empty if it does neither."""
+    names: Iterable[str] = (str(effect.params.get(FOR, "")),)
+    if effect.action == NOTIFY and not is_of_process(effect.key):
+        names = subjects_of(effect.key)
+    return next((name for name in names if name in curr.conditions.raised), "")
 
 
 def told_as_held(effect: Effect, why: str) -> Effect:
