@@ -25,15 +25,16 @@ class Redacted(NamedTuple):
 
 
 def redactable(home: HomeContext, names: Sequence[str]) -> Sequence[Event]:
-    """The events of these ids, or beginnings of ids; raises PulseError if one isn't there.
+    """The events of these ids, or beginnings of ids, that are not redacted yet; raises PulseError if one isn't there.
 
-    Those that may not be redacted, or are already, come first, so that the writer refuses them before anything is recorded:
-    the log has to be opened to write for what a redaction that was killed has left in its -wal.
+    So the same call finishes one that was killed. If all are, it is they: the writer refuses them, and opens the log for
+    that, which takes away what a redaction that was killed has left in its -wal. Those that may not be redacted come first,
+    so that they are refused before anything is recorded.
     """
     with home.events() as log:
-        found = [log.event(name) for name in names]
-    found.sort(key=lambda event: event.data != REDACTED and event.kind not in NEVER_REDACTED)
-    return list({event.id: event for event in found}.values())
+        found = list({event.id: event for event in map(log.event, names)}.values())
+    left = [event for event in found if event.data != REDACTED]
+    return sorted(left or found, key=lambda event: event.kind not in NEVER_REDACTED)
 
 
 def redact(home: HomeContext, events: Sequence[Event], why: str) -> Sequence[Redacted]:

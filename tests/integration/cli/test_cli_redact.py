@@ -46,11 +46,15 @@ def test_what_a_redaction_that_was_killed_has_left_is_gone_once_somebody_redacts
         assert SECRET.encode() not in left.read_bytes(), left
 
 
-def test_what_is_redacted_already_is_refused_before_anything_else_is(quiet: CliHome) -> None:
+def test_the_same_call_finishes_a_redaction_that_was_killed_between_two_events(quiet: CliHome) -> None:
     first, second = paused(quiet), paused(quiet)
     quiet.upulse("redact", first, "--why", "a password", "--yes")
-    assert f"what {first} said" in quiet.upulse("redact", second, first, "--why", "x", "--yes", code=1).err
-    assert SECRET in quiet.upulse("events", "--json").out
+    told = quiet.upulse("redact", first, second, "--why", "a password", "--yes")
+    assert "Redacted: 1 event" in told.err
+    assert SECRET not in quiet.upulse("events", "--json").out
+    quiet.upulse("verify")
+    told = quiet.upulse("redact", first, second, "--why", "a password", "--yes", code=1)
+    assert f"what {first} said was taken out already" in told.err
 
 
 def test_what_may_not_be_redacted_is_refused_before_anything_else_is(quiet: CliHome) -> None:
