@@ -1,5 +1,6 @@
 """A new rule, projection, watcher or executor in staging: its module, its test, and its line in engine.py."""
 
+import json
 import keyword
 import re
 import stat
@@ -72,6 +73,32 @@ def take_back(written: Sequence[WrittenFile]) -> Sequence[Path]:
             left.append(one.path)
             is_listed = is_listed or one.added is not None
     return left[::-1]
+
+
+def note_written(note: Path, written: Sequence[WrittenFile]) -> None:
+    """Keep in a file what is being written, for whoever is to take it back if this process is killed."""
+    told = [
+        (str(path), None if before is None else before.decode("latin-1"), after.decode("latin-1"), added)
+        for path, before, after, added in written
+    ]
+    replace_plain(note, json.dumps(told).encode())
+
+
+def noted(note: Path) -> Sequence[WrittenFile]:
+    """What `note_written` has kept; nothing if that can't be read."""
+    try:
+        told = json.loads(note.read_bytes())
+    except (OSError, ValueError):
+        return ()
+    return [
+        WrittenFile(
+            Path(path),
+            None if before is None else before.encode("latin-1"),
+            after.encode("latin-1"),
+            tuple(added) if added else None,
+        )
+        for path, before, after, added in told
+    ]
 
 
 def scaffold(

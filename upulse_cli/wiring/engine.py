@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 
 PROPOSED = "refs/pulse/proposed"
 """Names the commit on which a proposal is made, while it is tried: what lies on it as the next begins, a kill has left."""
-_PROPOSE = "Propose"
+_PROPOSE, _WRITTEN = "Propose", "pulse-proposed"
+"""How its message begins, and the file beside git's own that names what is being written for it."""
 
 
 def engine_of(
@@ -207,7 +208,7 @@ def propose_rule(
     """
     from pulse_adapters.git.git_command import Git
     from pulse_adapters.git.locks import proposal_lock, repository_lock
-    from pulse_adapters.git.scaffold import WrittenFile, scaffold
+    from pulse_adapters.git.scaffold import WrittenFile, note_written, scaffold
     from pulse_adapters.git.staging import commit_staging
     from pulse_core.app.engine.promote import NotPromoted, Plan, Proposal, promote, try_staging
 
@@ -215,7 +216,13 @@ def propose_rule(
     git = Git(path)
     engine.repository.mend()
     plan, written, ours = Plan(f"{_PROPOSE} {name}", author), list[WrittenFile](), None
+
+    def note(one: WrittenFile) -> None:
+        written.append(one)
+        note_written(git.folder / _WRITTEN, written)
+
     with proposal_lock(path):  # two would be in one commit, or one on top of the other
+        _take_back_uncommitted(git)
         before = engine.repository.settled_staging()
         if before.dirty or not before.can_be_committed:
             raise PulseError("; ".join(before.advice()) or "staging can't be committed to now")
@@ -224,7 +231,7 @@ def propose_rule(
         try:
             with repository_lock(path):  # or a promote would commit half of it as somebody else's
                 git("update-ref", PROPOSED, before.commit)
-                scaffold(before.path, "rule", name, texts, written.append)
+                scaffold(before.path, "rule", name, texts, note)
                 ours = commit_staging(git, plan.message, author)
             if may_promote:
                 commit, gates, answer = promote(engine, plan)
@@ -240,6 +247,21 @@ def propose_rule(
                 raise PulseError(f"{error}; {words}: {', '.join(left)}") from error
             raise
     return Proposal(commit, gates, True, answer is not None)
+
+
+def _take_back_uncommitted(git: "Git") -> None:
+    """Take back the files of a proposal that was killed before they were committed: else they would pass for edits."""
+    from pulse_adapters.git.git_command import STAGING
+    from pulse_adapters.git.locks import repository_lock
+    from pulse_adapters.git.scaffold import noted, take_back
+
+    with repository_lock(git.home):
+        if (written := noted(git.folder / _WRITTEN)) and git.commit(PROPOSED) == git.commit(STAGING):
+            take_back(written)
+            paths = [str(one.path.relative_to(git.staging)) for one in written]
+            git.run("reset", "--quiet", PROPOSED, "--", *paths, at=git.staging)  # as far as it was staged
+            git("update-ref", "-d", PROPOSED)
+        (git.folder / _WRITTEN).unlink(missing_ok=True)
 
 
 def _take_back_earlier(git: "Git") -> bool:

@@ -167,14 +167,20 @@ def commit_and_die(*values):
     commit_staging(*values)
     os._exit(9)
 
+def stage_and_die(git, *_values):
+    staging.stage_files(git, git.staging)
+    os._exit(9)
+
 if sys.argv[2] == "as it was committed":
     staging.commit_staging = commit_and_die
+elif sys.argv[2] == "before it was committed":
+    staging.commit_staging = stage_and_die
 promote.pass_gates = lambda *_values: os._exit(9)
 propose_rule(home_context(Home(Path(sys.argv[1]))), "bob <bob@localhost>", False, "broken", ("def (:", ""))
 """
 
 
-@pytest.mark.parametrize("when", ["as it was committed", "as it was tried"])
+@pytest.mark.parametrize("when", ["before it was committed", "as it was committed", "as it was tried"])
 def test_what_was_proposed_by_one_that_was_killed_is_taken_back_and_no_gate_holds_it_against_the_next(
     tmp_path: Path, when: str
 ) -> None:
