@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import subprocess
+import tracemalloc
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
@@ -399,6 +400,20 @@ async def test_what_a_run_at_work_prints_stays_however_many_have_begun_after_it(
     await runs.files.clean(replace(run, id=others[-1].name), 1, [run.id])
     assert folder.token.exists()
     assert [other.exists() for other in others[:4]] == [False, False, False, True]
+
+
+async def test_an_output_of_short_lines_is_never_parted_as_a_whole_which_would_hold_up_the_loop(
+    runs: Runs,
+) -> None:
+    run = await runs.start("true", kind="claude")
+    assert await runs.end(run) == 0
+    RunFolder.of(runs.home, run.id).output.write_bytes(b"xx\n" * (1 << 19))
+    tracemalloc.start()
+    try:
+        await runs.files.progress(run, runs.agent)
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20, "its lines would take as much besides"
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("written", [0, 4_000_000_000])
