@@ -323,11 +323,15 @@ class LifeGroups:
         """Whether all of the life that this effect began is in its group, or was, and nobody is left of it."""
         return effect in self._complete or effect in self._removed
 
+    def has_members(self, effect: str) -> bool:
+        """Whether somebody lives in the group of the life that this effect began."""
+        return (group := self._groups.get(effect)) is not None and group.is_populated()
+
     def members(self, effect: str) -> tuple[ProcessId, ...]:
-        """The live processes in the group of the life that this effect began."""
-        if (group := self._groups.get(effect)) is None or not group.is_populated():
+        """The live processes there. Blocks, as there may be thousands: for threads."""
+        if not self.has_members(effect):
             return ()
-        there = (read_stat(pid) for pid in group.members())
+        there = (read_stat(pid) for pid in self._groups[effect].members())
         return tuple(one.found for one in there if one and one.alive)
 
     def oom_kills(self, effect: str) -> int:

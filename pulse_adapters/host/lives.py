@@ -215,10 +215,12 @@ class Lives:
             self._unrecorded = unrecorded
         return self._lives_of(recorded, earlier, unrecorded)
 
-    def members(self, name: str) -> tuple[ProcessId, ...]:
+    async def members(self, name: str) -> tuple[ProcessId, ...]:
         """Those of the last life of this process that are in its control group; none where there is none."""
         life = self.last(name)
-        return self._groups.members(life.effect) if self._groups and life else ()
+        if not self._groups or not life or not self._groups.has_members(life.effect):
+            return ()  # mostly nobody is left of who has died: a thread would cost the restart time
+        return await in_process_thread(self._groups.members, life.effect)
 
     def end_of(self, name: str, found: ProcessId) -> str:
         """How this process of it ended, in words, with what the kernel tells of its life; empty if that is not known."""
@@ -321,7 +323,7 @@ class Lives:
         now = await in_process_thread(SHARED.asked())
         choice = self._choice(process.name, mains)
         members = descendants((pid for pid in choice(now) if pid in now), now)
-        members |= {one.pid for one in self.members(process.name) if one.pid in now}
+        members |= {one.pid for one in await self.members(process.name) if one.pid in now}
         # A group that its leader gets the SIGTERM for gets no second one.
         led = [now[pid] for pid in members if now[pid].group == pid or now[pid].group not in members]
         others = {one.found for one in led}.difference(mains)
@@ -372,7 +374,7 @@ class Lives:
             return (), False
         self._groups.give_up(life.effect)
         # Who was outside before it was complete is inside after that.
-        is_all, inside = self._groups.is_complete(life.effect), self._groups.members(life.effect)
+        is_all, inside = self._groups.is_complete(life.effect), await self.members(name)
         if inside or name not in self._begun:  # an earlier daemon may have made it
             await finish_despite_cancel(in_process_thread(self._groups.end, life.effect))
         # Root may have moved all of it elsewhere, or unmounted the groups.

@@ -13,6 +13,7 @@ from pulse_adapters.workers.proc import (
     read_proc_file,
     read_stat,
 )
+from pulse_adapters.workers.process_threads import in_process_thread
 from pulse_core.model.json_types import Json
 from pulse_core.model.pattern import search_pattern
 from pulse_core.ports.host import ProcessId
@@ -48,13 +49,7 @@ class MemoryConsumers:
 
     async def largest(self) -> list[Mapping[str, Json]]:
         """The largest ones: pid, started, rss and swap (bytes), name, and the pattern that they match."""
-        told: list[Mapping[str, Json]] = []
-        for found, pattern in (await self._allowed()).items():
-            held = memory_of(found.pid)
-            if held and os.geteuid() in (0, held.uid):
-                sizes = {"rss": held.rss, "swap": held.swap}
-                told.append({**found._asdict(), **sizes, "name": program_name(found.pid), "pattern": pattern})
-        return sorted(told, key=lambda one: (-one["rss"] - one["swap"], one["pid"]))[:MAX_LISTED]
+        return await in_process_thread(_largest, await self._allowed())
 
     async def is_one(self, found: ProcessId, pattern: str) -> bool:
         """Whether this exact process may still be stopped, by this pattern."""
@@ -75,13 +70,25 @@ class MemoryConsumers:
         names = {process.name for process in settings.process}
         guarded = {one.pid for name, one in self._known().items() if name in names}
         guarded |= {one.pid for name in known for one in hits[name]}
-        spared = protected_pids(guarded, live_processes())
+        # Beside the loop: of thousands of processes that takes some tenths of a second, while memory is short.
+        spared = await in_process_thread(lambda: protected_pids(guarded, live_processes()))
         return {
             found: pattern
             for pattern in reversed(wanted)
             for found in hits[pattern]
             if found.pid not in spared
         }
+
+
+def _largest(allowed: Mapping[ProcessId, str]) -> list[Mapping[str, Json]]:
+    """What `largest` tells of these. Blocks: for threads."""
+    told: list[Mapping[str, Json]] = []
+    for found, pattern in allowed.items():
+        held = memory_of(found.pid)
+        if held and os.geteuid() in (0, held.uid):
+            sizes = {"rss": held.rss, "swap": held.swap}
+            told.append({**found._asdict(), **sizes, "name": program_name(found.pid), "pattern": pattern})
+    return sorted(told, key=lambda one: (-one["rss"] - one["swap"], one["pid"]))[:MAX_LISTED]
 
 
 def protected_pids(guarded: Collection[int], processes: Iterable[ProcStat]) -> set[int]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from itertools import count
 
@@ -53,7 +53,7 @@ class ProcessUsageWatcher:
         self,
         settings: Callable[[], Settings],
         known: Callable[[], Mapping[str, ProcessId]],
-        members: Callable[[str], tuple[ProcessId, ...]],
+        members: Callable[[str], Awaitable[tuple[ProcessId, ...]]],
         current_state: CurrentState,
         window: Callable[[], Window],
     ) -> None:
@@ -112,7 +112,7 @@ class ProcessUsageWatcher:
 
     async def _measured(self, process: ProcessSettings, main: ProcessId) -> dict[str, Json]:
         found: list[ProcessUsage] = []
-        others = (one.pid for one in self._members(process.name))
+        others = [one.pid for one in await self._members(process.name)]
         for pid in tree_pids(main.pid, others):
             if one := process_usage(pid):
                 found.append(one)

@@ -13,6 +13,7 @@ from pulse_adapters.host.usage_watcher import ProcessUsageWatcher
 from pulse_adapters.workers.proc import read_stat
 from pulse_core.composition import Settings
 from pulse_core.model.vitals import Window
+from pulse_core.ports.host import ProcessId
 from pulse_core.record.view import View
 from tests.benchmarks.bare import victim
 from tests.benchmarks.harness import children_of, compiled, daemon, directory, made_home
@@ -87,13 +88,18 @@ def run(seconds: float = SECONDS) -> list[Row]:
 TREES, SAMPLES = 50, 20
 
 
+async def no_members(name: str) -> tuple[ProcessId, ...]:
+    """None is in a control group."""
+    return ()
+
+
 async def usage_cost() -> Row:
     """What it costs to measure fifty trees of three processes, at the default interval."""
     argv = ("sh", "-c", "sleep 6000 & sleep 6000 & wait")
     roots = [subprocess.Popen(argv, start_new_session=True) for _ in range(TREES)]
     settings = Settings.model_validate({"process": [{"name": f"t{n}", "start": argv} for n in range(TREES)]})
     known = {f"t{n}": read_stat(root.pid).found for n, root in enumerate(roots)}  # type: ignore[union-attr]  # they live
-    usage = ProcessUsageWatcher(lambda: settings, lambda: known, lambda name: (), View(), Window)
+    usage = ProcessUsageWatcher(lambda: settings, lambda: known, no_members, View(), Window)
     try:
         while (await usage.collect()).data["t0"]["processes"] < 3:
             await asyncio.sleep(0.1)

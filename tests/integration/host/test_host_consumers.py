@@ -3,15 +3,18 @@
 import asyncio
 import os
 import sys
+import threading
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from pydantic import ValidationError
 
+from pulse_adapters.host import memory_consumers
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.memory_consumers import MemoryConsumers, memory_of, protected_pids
 from pulse_adapters.host.process_executors import StopProcess
@@ -102,6 +105,23 @@ async def test_the_largest_are_told_first_with_what_they_hold(crowd: Crowd) -> N
         "pid": large.pid, "started": large.started, "rss": 0, "swap": 0,
         "name": os.path.basename(sys.executable), "pattern": crowd.word,
     }  # fmt: skip
+
+
+async def test_however_many_processes_there_are_they_are_looked_at_beside_the_loop(
+    crowd: Crowd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = list[threading.Thread]()
+    for looks in (live_processes, memory_of):
+
+        def noted(*asked: Any, looks: Callable[..., Any] = looks) -> Any:
+            threads.append(threading.current_thread())
+            return looks(*asked)
+
+        monkeypatch.setattr(memory_consumers, looks.__name__, noted)
+    it = await crowd.one()
+    assert await told(crowd) == {it.pid: ANY}
+    assert len(threads) == 2
+    assert threading.main_thread() not in threads
 
 
 async def test_who_matches_nothing_is_not_told(crowd: Crowd) -> None:

@@ -888,8 +888,9 @@ async def test_a_life_whose_daemon_was_killed_before_it_had_a_group_has_one_from
 
 @pytest.mark.parametrize("groups", ["with control groups"], indirect=True)
 async def test_who_has_moved_itself_to_another_group_is_let_be_there_and_ends_with_its_life(
-    spawner: Spawner, table: LinuxProcessTable, tmp_path: Path, groups: LifeGroups
-) -> None:
+    spawner: Spawner, table: LinuxProcessTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    groups: LifeGroups,
+) -> None:  # fmt: skip
     it = Scene(spawner, table, tmp_path, "setsid")
     await it.begin()
     elsewhere, escaped = home_groups(tmp_path).child("elsewhere"), helpers(it)
@@ -900,7 +901,16 @@ async def test_who_has_moved_itself_to_another_group_is_let_be_there_and_ends_wi
     groups.begin(life)
     await asyncio.to_thread(groups.close, wait=True)
     assert (set(groups.members(life.effect)), groups.is_complete(life.effect)) == ({it.main}, False)
+    threads, members = list[threading.Thread](), groups.members
+
+    def noted(effect: str) -> tuple[ProcessId, ...]:
+        threads.append(threading.current_thread())  # there may be thousands: beside the loop
+        return members(effect)
+
+    monkeypatch.setattr(groups, "members", noted)
     it.lives = Lives(spawner, tmp_path, lambda: {"it": life}, groups)
+    assert await it.lives.members("it") == (it.main,)
+    assert threading.main_thread() not in threads
     await it.kill(it.main)
     await it.lives.end("it")
     assert it.alive() == set()

@@ -16,6 +16,7 @@ from pulse_adapters.host.usage_watcher import STEP, ProcessUsageWatcher
 from pulse_adapters.workers.proc import read_stat
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
+from pulse_core.ports.host import ProcessId
 from pulse_core.projections.state import State
 from pulse_core.settings.settings import Settings
 from tests.integration.host.host_scene import script, until
@@ -125,13 +126,17 @@ async def heartbeat(seconds: float) -> float:
     return worst
 
 
+async def no_members(name: str) -> tuple[ProcessId, ...]:
+    return ()
+
+
 async def test_the_loop_turns_while_many_small_trees_are_measured() -> None:
     names, turns = [f"p{number}" for number in range(200)], list[int]()
     settings = Settings.model_validate({"process": [{"name": name, "start": [name]} for name in names]})
     seen = read_stat(os.getpid())
     assert seen is not None
     known = dict.fromkeys(names, seen.found)
-    usage = ProcessUsageWatcher(lambda: settings, lambda: known, lambda name: (), State, Window)
+    usage = ProcessUsageWatcher(lambda: settings, lambda: known, no_members, State, Window)
     measuring = asyncio.create_task(usage.collect())
     while not measuring.done():
         turns.append(1)
