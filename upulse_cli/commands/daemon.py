@@ -1,10 +1,12 @@
 """`upulse daemon`, `pause` and `resume`: start it, stop it, hand it to systemd, hear what it says, have it only watch."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pulse_core.model.errors import PulseError
 from pulse_core.model.text import count
 from upulse_cli.options import AsJson, HomeDir, Why, group, open_home
 from upulse_cli.output import put, put_json, put_or_draw, say, say_when
@@ -21,7 +23,13 @@ def pause(why: Why = "", as_json: AsJson = False, home: HomeDir = None) -> None:
 
 def resume(why: Why = "", as_json: AsJson = False, home: HomeDir = None) -> None:
     """Act again after `upulse pause`."""
-    record(home, "resumed", why, as_json, "Resumed: Pulse acts.")
+    from pulse_core.app.state import current_state
+
+    words = "Resumed: Pulse acts."
+    with suppress(PulseError):  # of a log that only the daemon can read
+        if current_state(open_home(home)).control.paused is None:
+            words = "Pulse was not paused: it acts."
+    record(home, "resumed", why, as_json, words)
 
 
 def record(option: str | None, kind: str, why: str, as_json: bool, words: str) -> None:

@@ -84,6 +84,12 @@ def test_a_demo_home_guards_one_process(tmp_path: Path) -> None:
     assert [found["name"] for found in home.status()["processes"]] == ["demo"]
 
 
+def test_a_resume_says_whether_anything_was_paused(quiet: CliHome) -> None:
+    quiet.upulse("pause")
+    assert "Resumed: Pulse acts." in quiet.upulse("resume").err
+    assert "Pulse was not paused: it acts." in quiet.upulse("resume").err
+
+
 def test_a_home_has_its_own_id_from_the_beginning(quiet: CliHome) -> None:
     quiet.upulse("pause")
     quiet.upulse("resume")
