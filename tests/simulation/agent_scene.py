@@ -64,7 +64,8 @@ class MemoryRunFiles:
         return self.printed.get(run.id, RunSample())
 
     async def output(self, run: Run, most: int) -> str:
-        return f"what {run.task} printed"[-most:]
+        said = f"what {run.task} printed"
+        return said[len(said) - most :] if most < len(said) else said
 
     async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:
         return self.answers.get(run.id, RunAnswer())

@@ -1010,16 +1010,18 @@ def test_over_what_time_rates_are_taken_the_settings_say(rate_over: str, cost: s
     told(story, {**ADA, "rate_over": rate_over})
 
 
-def test_of_what_a_run_printed_as_much_is_kept_as_the_settings_say() -> None:
+@pytest.mark.parametrize("kept", ["printed", ""])
+def test_of_what_a_run_printed_as_much_is_kept_as_the_settings_say(kept: str) -> None:
     async def story(scene: AgentScene) -> None:
         await scene.begin()
         await asyncio.sleep(1)
         run = scene.finish()
         await asyncio.sleep(1)
-        (printed,) = scene.world.events("agent-run-printed", subject=run)
-        assert json.loads(printed.data) == {"text": "printed"}
+        found = [json.loads(one.data) for one in scene.world.events("agent-run-printed", subject=run)]
+        assert found == ([{"text": kept}] if kept else [])
+        assert scene.world.events("agent-run-cleaned")
 
-    told(story, agents={"keep_output": len("printed")})
+    told(story, agents={"keep_output": len(kept)})
 
 
 def test_an_agent_is_set_aside_for_no_longer_than_the_settings_say() -> None:
