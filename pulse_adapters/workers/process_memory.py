@@ -34,6 +34,8 @@ MOST_USERS = 4
 """Users whose processes hang; then nobody waits for those of any other user but the own one."""
 MOST = 1 << 22
 """Bytes of arguments or of an environment."""
+_ONE_THREAD = 3
+"""Links of the folder of a process's threads, where it has one."""
 MOST_KEPT, MOST_KEPT_BYTES = 1_000, 16 * MOST
 """Processes of one user whose answers are kept until they are asked for, and what these may take: some never are."""
 
@@ -227,10 +229,10 @@ class _ReaderThread:
         while True:
             batch = self.ahead.get()
             for pid in batch.pids:
-                rest = self._memory.take(batch, pid, _read(batch.name, pid, batch.most))
+                rest = self._memory.take(batch, pid, _read_shown(batch.name, pid, batch.most))
                 if rest is not None:
                     for other in rest:
-                        self._memory.keep(batch, other, _read(batch.name, other, batch.most))
+                        self._memory.keep(batch, other, _read_shown(batch.name, other, batch.most))
                     self._memory.end(batch)
                     return
             self.over.put(None)
@@ -239,6 +241,18 @@ class _ReaderThread:
         """Whether the kernel has put it to sleep, so that no signal wakes it."""
         raw = _read("stat", f"self/task/{self._number}", 4096) if self._number else b""
         return raw[raw.rfind(b")") + 2 :].startswith(b"D")
+
+
+def _read_shown(name: str, pid: int, most: int) -> bytes:
+    """What a process shows, or another thread of it where its first one has ended: that has let go of the memory."""
+    if raw := _read(name, pid, most):
+        return raw
+    others = list[str]()
+    with suppress(OSError):  # it is gone
+        if os.stat(f"/proc/{pid}/task").st_nlink > _ONE_THREAD:
+            others = SPARE.read(partial(os.listdir, f"/proc/{pid}/task"))
+    other = next((one for one in others if one != str(pid)), "")
+    return _read(name, f"{pid}/task/{other}", most) if other else b""
 
 
 def _read(name: str, pid: int | str, most: int) -> bytes:

@@ -77,6 +77,24 @@ async def test_without_descriptors_nobody_is_taken_for_one_that_shows_nothing(
             assert [it.pid for it in found["it"]] == [one.pid]
 
 
+LEADERLESS = (
+    "import ctypes, threading, time; threading.Thread(target=time.sleep, args=(1000,)).start()"
+    "; ctypes.CDLL(None).pthread_exit(None)"
+)
+
+
+async def test_who_has_ended_its_first_thread_shows_what_it_was_started_with() -> None:
+    """The kernel shows nothing of that thread; without control groups what it detached would be nobody's."""
+    argv, env = [sys.executable, "-c", LEADERLESS], {**os.environ, EFFECT_MARK: "its-effect"}
+    with child_of_test(Popen(argv, env=env)) as one:
+        while not (seen := proc.read_stat(one.pid)) or seen.state != "Z":
+            assert one.poll() is None
+        assert proc.command_line(one.pid) == argv
+        assert proc.has_marker(one.pid, "its-effect")
+        assert [it.pid for it in await find_bearers(effect="its-effect")] == [one.pid]
+        one.kill()
+
+
 def test_a_pidfd_of_one_at_whom_nobody_can_look_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proc, "SPARE", SpareDescriptor())
     own = ProcessId(os.getpid(), proc.start_time_of(os.getpid()) or 0)
