@@ -284,7 +284,9 @@ class RestartProcess:
         self._lives.begin(process.name, Life(event.id, new, begun["settings"]))
         leftovers = {"leftovers": [one.pid for one in ended]} if ended else {}
         begins = {"logged": logged[0]} if logged else {}
-        return Result({**new._asdict(), **begun, **begins, **leftovers, **_told(*unlogged)})
+        # What hangs in the kernel does not even hear SIGKILL, and may for days: the new one goes on beside it.
+        beside = {"beside": pids} if (pids := [one.pid for one in (*left, *ended) if is_alive(one)]) else {}
+        return Result({**new._asdict(), **begun, **begins, **leftovers, **beside, **_told(*unlogged)})
 
     async def _run(self, process: ProcessSettings, event: Event) -> Result:
         env = await environment_of(process, self._files, is_for_command=True)

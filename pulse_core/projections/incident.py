@@ -12,7 +12,7 @@ from pulse_core.model.json_answers import CauseJson, IncidentJson, MeasureJson
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.names import ARCHIVE_SESSIONS, CLEAN_PATHS, ONLY_LOGGED, RESTART_PROCESS, RUN_COMMAND
 from pulse_core.model.stored_data import REDACTED, damage_in, is_damaged
-from pulse_core.model.text import freed_text
+from pulse_core.model.text import freed_text, listed
 from pulse_core.projections.conditions import failing_since
 
 TOLD = frozenset({"notify", "note", "create-task"})
@@ -467,8 +467,12 @@ def printed(row: Event) -> str:
 
 
 def said(row: Event) -> str:
-    """Why an effect ended as it did, or what it freed; nothing if it was just done."""
+    """Why an effect ended as it did, what it freed, or what of an earlier life goes on; nothing if it was just done."""
     data = decoded(row)
     if row.kind == "effect-acked":
-        return freed_text((data.get("result") or {}).get("bytes"))
+        result = data.get("result") or {}
+        beside = pids if isinstance(pids := result.get("beside"), list) else ()
+        if known := [str(pid) for pid in beside if isinstance(pid, int) and 0 < pid < 1 << 22]:
+            return f"beside {listed(known, 3)} of an earlier life, which SIGKILL did not end"
+        return freed_text(result.get("bytes"))
     return str(data.get("error") or data.get("why") or "")

@@ -246,6 +246,20 @@ async def test_a_deaf_one_that_is_called_well_before_its_restart_ends_it_is_let_
     assert not is_alive(new)
 
 
+async def test_what_does_not_even_end_by_sigkill_is_told_by_the_restart_that_goes_on_beside_it(
+    table: LinuxProcessTable, known: Known, spawner: Spawner, log: Path, tmp_path: Path
+) -> None:
+    class Hanging(Lives):
+        async def stop(self, *_values: object) -> None:
+            """Nothing ends what hangs in the kernel."""
+
+    old = known["it"] = await spawner.start(["sleep", "1000"], output=log)
+    chosen, lives = settings(start=["sleep", "1000"]), Hanging(spawner, tmp_path)
+    executor = RestartProcess(lambda: chosen, table, lambda: known, lives, tmp_path / "logs")
+    result = await restart(executor)
+    assert (is_alive(old), result.data["beside"]) == (True, [old.pid])
+
+
 async def test_whose_stop_is_requested_while_a_restart_ends_it_is_not_started(
     table: LinuxProcessTable, known: Known, spawner: Spawner, log: Path, tmp_path: Path
 ) -> None:

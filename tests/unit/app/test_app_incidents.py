@@ -513,12 +513,20 @@ def test_a_measure_helped_if_it_was_begun_before_the_end_and_changed_something_a
     assert (one["ended"] is not None, one["helped"]) == (True, helped)
 
 
+def test_a_restart_beside_what_hangs_in_the_kernel_says_so() -> None:
+    wish = Effect(action="restart-process", key="restart-process:w", params={"process": "w"}, survival=True)
+    acked = EffectAcked(took_us=1, result={"pid": 8, "started": 9, "beside": [7]})
+    (one,) = told_of((0, DIED, "w"), (1, wish, wish.key), (2, acked, "#2"), (3, UP, "w"))
+    assert one["measures"][0]["said"] == "beside 7 of an earlier life, which SIGKILL did not end"
+
+
 @pytest.mark.parametrize(
-    "odd", ["12 MB", [], {}, -1, 1 << 5_000], ids=["text", "list", "object", "negative", "huge"]
-)
+    "odd", ["12 MB", [], {}, -1, 1 << 5_000, [1 << 5_000, "7"]],
+    ids=["text", "list", "object", "negative", "huge", "of odd ones"],
+)  # fmt: skip
 def test_whatever_an_executor_of_an_author_says_of_its_bytes_the_incidents_are_told(odd: Any) -> None:
     mend = Effect(action="mend", key="mend:disk:/x", params={"for_condition": "disk:/x"}, reason="full")
-    acked = EffectAcked(took_us=1, result={"bytes": odd})
+    acked = EffectAcked(took_us=1, result={"bytes": odd, "beside": odd})
     (one,) = told_of((0, FULL, "disk:/x"), (1, mend, mend.key), (2, acked, "#2"), (3, FREE, "disk:/x"))
     assert [(each["outcomes"], each["said"]) for each in one["measures"]] == [({"acked": 1}, "")]
 
