@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from pulse_adapters.workers.proc import OFFSET_TICKS, TICKS_PER_SECOND, children, read_proc_file
 from pulse_adapters.workers.process_access import as_its_user
+from pulse_adapters.workers.process_memory import other_thread
 from pulse_core.ports.host import ProcessId, ProcessUsage, TreeUsage
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -34,20 +35,24 @@ def tree_pids(root: int, more: Iterable[int] = ()) -> Iterator[int]:
 
 def process_usage(pid: int) -> ProcessUsage | None:
     """What one process takes; None if it is dead. A zombie takes nothing any more."""
-    stat, statm = read_proc_file(f"/proc/{pid}/stat"), read_proc_file(f"/proc/{pid}/statm")
-    if not stat or not statm:
-        return None
-    fields = stat[stat.rindex(b")") + 2 :].split()
-    if fields[0] in b"ZXx":
+    stat = read_proc_file(f"/proc/{pid}/stat")
+    fields = stat[stat.rindex(b")") + 2 :].split() if stat else []
+    shown = _shown(pid, fields[0]) if fields else ""
+    if not stat or not (statm := read_proc_file(f"/proc/{shown}/statm")):
         return None
     name = stat[stat.index(b"(") + 1 : stat.rindex(b")")].decode(errors="replace")
     cpu_us = sum(map(int, fields[_CPU])) * 1_000_000 // TICKS_PER_SECOND
     memory, threads = int(statm.split()[1]) * PAGE, int(fields[_THREADS])
     started = int(fields[_STARTED]) - OFFSET_TICKS
-    return ProcessUsage(pid, name, memory, cpu_us, threads, _descriptors(pid), started)
+    return ProcessUsage(pid, name, memory, cpu_us, threads, _descriptors(shown), started)
 
 
-def _descriptors(pid: int) -> int | None:
+def _shown(pid: int, state: bytes) -> str:
+    """Which folder of /proc shows what a process takes: another thread's if its first one has ended; empty if all have."""
+    return other_thread(pid) if state in b"ZXx" else str(pid)
+
+
+def _descriptors(pid: str) -> int | None:
     path = f"/proc/{pid}/fd"
     try:
         with as_its_user(pid):
@@ -61,7 +66,8 @@ def shared_once(pids: Iterable[int]) -> int | None:
     whole = 0
     for pid in pids:
         with as_its_user(pid):
-            told = read_proc_file(f"/proc/{pid}/smaps_rollup") or b""
+            told = read_proc_file(f"/proc/{pid}/smaps_rollup")
+            told = told or read_proc_file(f"/proc/{other_thread(pid)}/smaps_rollup") or b""
         sizes = [line.split()[1] for line in told.splitlines() if line.startswith(b"Pss:")]
         if not sizes:
             return None

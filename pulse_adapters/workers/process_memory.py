@@ -244,15 +244,22 @@ class _ReaderThread:
 
 
 def _read_shown(name: str, pid: int, most: int) -> bytes:
-    """What a process shows, or another thread of it where its first one has ended: that has let go of the memory."""
     if raw := _read(name, pid, most):
         return raw
+    other = other_thread(pid)
+    return _read(name, other, most) if other else b""
+
+
+def other_thread(pid: int) -> str:
+    """Another thread of a process than its first one, as `PID/task/TID`; empty if there is none.
+
+    Where the first one has ended, the kernel shows nothing of it but `stat` and `status`: it has let go of memory and files.
+    """
     others = list[str]()
     with suppress(OSError):  # it is gone
         if os.stat(f"/proc/{pid}/task").st_nlink > _ONE_THREAD:
             others = SPARE.read(partial(os.listdir, f"/proc/{pid}/task"))
-    other = next((one for one in others if one != str(pid)), "")
-    return _read(name, f"{pid}/task/{other}", most) if other else b""
+    return next((f"{pid}/task/{one}" for one in others if one != str(pid)), "")
 
 
 def _read(name: str, pid: int | str, most: int) -> bytes:

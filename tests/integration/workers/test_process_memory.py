@@ -16,6 +16,7 @@ import pytest
 from pulse_adapters.host import marked_processes
 from pulse_adapters.host.marked_processes import MarkedProcesses, find_bearers
 from pulse_adapters.host.process_search import find_matching
+from pulse_adapters.host.tree_usage import process_usage, shared_once
 from pulse_adapters.workers import proc, process_memory
 from pulse_adapters.workers.descriptor_share import SpareDescriptor
 from pulse_adapters.workers.environment import EFFECT_MARK
@@ -92,6 +93,11 @@ async def test_who_has_ended_its_first_thread_shows_what_it_was_started_with() -
         assert proc.command_line(one.pid) == argv
         assert proc.has_marker(one.pid, "its-effect")
         assert [it.pid for it in await find_bearers(effect="its-effect")] == [one.pid]
+        usage = process_usage(one.pid)
+        assert usage
+        assert usage.memory > 1 << 20
+        assert usage.descriptors
+        assert shared_once([one.pid])
         one.kill()
 
 
