@@ -24,6 +24,8 @@ QUIET_US = 300_000_000
 FADED_US = {"error": 1_200_000_000, "log": 600_000_000}
 """What nothing ends is over when it has not come again for so long: an error that comes again is recorded once in ten
 minutes, so at least once in twenty; of a log nobody is told any more after ten."""
+NO_DAEMON = "a missing daemon"
+"""What holds a restart back that something else had held back when the daemon ended."""
 AWAY_US = 10_000_000
 """For how long no daemon runs, or nothing that is seen counts, at least where that is more than a restart."""
 UNSEEN_US = 120_000_000
@@ -263,6 +265,9 @@ class Incident:
             self.wrong_us += died.since(self.since)
             self.unsure_us += away
             self.since, self.unseen = now, self.unseen + away
+            if self.about == "process" and (self.held or self.held_by):
+                self.end_hold(died.at)
+                self.hold(NO_DAEMON, away)
 
     def still_wrong(self) -> None:
         """It was looked at since no daemon ran. Who is down then was so all the time; a condition may have come again."""

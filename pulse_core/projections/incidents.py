@@ -40,7 +40,7 @@ from pulse_core.projections.incident import (
     said,
 )
 
-VERSION = 47
+VERSION = 48
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""

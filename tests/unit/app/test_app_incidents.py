@@ -940,9 +940,10 @@ def test_what_held_something_back_when_the_daemon_was_killed_is_told_up_to_its_l
     ended = lasts.model_copy(update={"since": 10**15 + 40 * SECOND, "held_us": 20 * SECOND, "lasts": False})
     rows = ((0, started, ""), (SECOND, DIED, "web"), (2 * SECOND, lasts, "web"), (40 * SECOND, again, ""))
     one = next(told for told in told_of(*rows) if told["subject"] == "web")
-    assert (one["delays"], one["held"]) == (["held back for 29 s by a pause of ada"], None)
+    missing = "held back for 10 s by a missing daemon"
+    assert (one["delays"], one["held"]) == (["held back for 29 s by a pause of ada", missing], None)
     one = next(told for told in told_of(*rows, (60 * SECOND, ended, "web")) if told["subject"] == "web")
-    assert one["delays"] == ["held back for 49 s by a pause of ada"]
+    assert one["delays"] == ["held back for 49 s by a pause of ada", missing]
 
 
 def test_what_held_a_restart_back_is_told_up_to_the_stop_that_a_person_requested() -> None:
