@@ -121,6 +121,7 @@ def _forward(git: Git, target: str) -> tuple[str, ...]:
         return ()
     taken_back = rejected_commit(git, target, tip) if tip else None
     if tip is not None and not git.contains(target, tip):
+        git("update-ref", "-d", _FORWARDING)  # else what somebody deletes from now on would be laid out again
         if taken_back:
             return (rejected_staging_advice(git.staging, taken_back),)
         return (

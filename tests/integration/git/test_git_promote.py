@@ -468,6 +468,20 @@ def test_what_a_killed_git_has_laid_out_in_part_is_not_committed_with_staging(tm
     assert_nothing_is_half(repository)
 
 
+def test_what_somebody_deletes_long_after_git_was_killed_stays_deleted(tmp_path: Path) -> None:
+    """Staging had a commit by then, and was not forwarded: that it was being laid out was noted for good."""
+    repository, before, commit = half_laid_out(tmp_path)
+    staging = repository.home / "staging"
+    git(staging, "commit", "--quiet", "-m", "mine", "engine.py")
+    assert "staging has commits that main lacks" in repository.point_main(commit, before).notes[0]
+    git(staging, "checkout", "--quiet", "--", "rules")
+    (staging / "rules" / "a.py").unlink()
+    write(staging / "rules" / "b.py", "B")
+    repository.mend()
+    assert not (staging / "rules" / "a.py").exists()
+    assert (staging / "rules" / "b.py").read_text() == "B"
+
+
 def test_what_somebody_has_edited_in_a_half_laid_out_engine_is_kept_on_a_branch(tmp_path: Path) -> None:
     repository, before, commit = half_laid_out(tmp_path)
     write(repository.home / "engine" / "rules" / "a.py", "A = 2  # mine\n")
