@@ -33,6 +33,20 @@ def put(text: str, end: str = "\n") -> None:
     print(text, end=end, flush=True)
 
 
+def put_hanging(text: str, indent: int) -> None:
+    """A line of data; on a terminal that is narrower than it, what is left of it follows on lines that begin so far in."""
+    if sys.stdout.isatty():
+        from shutil import get_terminal_size  # most commands need neither
+        from textwrap import fill
+
+        width = get_terminal_size().columns
+        indent = min(indent, width // 3)
+        text = fill(clean(text), max(width, 1), subsequent_indent=" " * indent, break_on_hyphens=False)
+        print(text, flush=True)
+    else:
+        put(text)
+
+
 def put_json(value: Any, by_name: bool = False) -> None:
     """A value as JSON: on one line for pipes, indented for a terminal. by_name: it has an object for each of many names."""
     value = {name: with_format(one) for name, one in value.items()} if by_name else with_format(value)

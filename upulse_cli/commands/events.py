@@ -6,7 +6,7 @@ import typer
 
 from pulse_core.model.text import one_line
 from upulse_cli.options import AsJson, At, HomeDir, Since, completed_by, open_home
-from upulse_cli.output import draw, put, put_json, put_line, say
+from upulse_cli.output import draw, put_hanging, put_json, put_line, say
 
 
 def state(
@@ -94,7 +94,8 @@ def events(
         say(f"times in {zone()}")
     is_empty = True
     for event in event_filter.events(where, wanted, and_new=follow):
-        put_line(event) if as_json else put(one_line(line(event)))
+        text = one_line(line(event))
+        put_line(event) if as_json else put_hanging(text, text.index(event["kind"]))
         is_empty = False
     if subject and is_empty:
         say(f"no event that matches is about {subject!r}")

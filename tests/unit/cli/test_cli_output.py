@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pulse_core.model.event import Event
-from upulse_cli.output import draw, fold_progress, put, put_line
+from upulse_cli.output import draw, fold_progress, put, put_hanging, put_line
 
 ROOT = Path(__file__).parents[3] / "upulse_cli"
 BATCHES = [
@@ -57,6 +57,20 @@ def test_so_is_what_is_drawn_even_if_a_view_forgets_it(monkeypatch: pytest.Monke
         said = os.read(shown, 10_000).decode()
     assert all(char.isprintable() or char in "\r\n" for char in said)
     assert r"\x1b]0;title" in said
+
+
+def test_a_line_that_is_longer_than_a_terminal_is_wide_goes_on_further_in(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    line = "12  08:15:00  kind  it is-not\x1b short, and  goes on"
+    with terminal(monkeypatch) as shown:
+        put_hanging(line, 4)
+        rows = os.read(shown, 1_000).decode().splitlines()
+    assert rows == ["12  08:15:00  kind  it", "    is-not\\x1b short, and", "    goes on"]
+    monkeypatch.undo()
+    put_hanging(line, 4)
+    assert capsys.readouterr().out == f"{line}\n"
 
 
 def test_a_pipe_gets_it_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
