@@ -42,7 +42,7 @@ def coming_arg(text: str, option: str) -> int:
         if (span := _SPAN.fullmatch(text)) and not span[2]:
             return time.time_ns() // 1000 + parse_duration(span[1])
         then = coming_moment(text.lower(), now) or datetime.fromisoformat(text)
-        at = round(then.astimezone(UTC).timestamp() * US)
+        at = round(then.timestamp() * US)
     except (ValueError, OverflowError, OSError) as error:
         words = f"expected 2h, 15:20, tomorrow, monday, 2026-01-31 or 2026-01-31T08:15, not {text!r}"
         raise _usage_error(words, option) from error
@@ -64,7 +64,7 @@ def _moment(text: str, option: str, other: str = "") -> int:
         then = local_moment(text.lower(), now := datetime.now()) or datetime.fromisoformat(text)
         if words := yesterday_note(text, now):
             print(f"{option} {text}: {words}", file=sys.stderr)
-        at = round(then.astimezone(UTC).timestamp() * US)
+        at = round(then.timestamp() * US)
     except (ValueError, OverflowError, OSError) as error:
         words = f"expected 10m, 15:20, yesterday, monday, 2026-01-31 or 2026-01-31T08:15{other}, not {text!r}"
         raise _usage_error(words, option) from error
@@ -81,7 +81,7 @@ def local_moment(text: str, now: datetime) -> datetime | None:
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     if _CLOCK.fullmatch(text):
         often = _times_of_day(text, now, (-1, 0))
-        return next(one for one in reversed(often) if one.timestamp() <= now.timestamp())
+        return next(one for one in reversed(often) if _has_come(one, now))
     if text in ("today", "yesterday"):
         return midnight - timedelta(days=text == "yesterday")
     if text in WEEKDAYS:
@@ -96,7 +96,7 @@ def coming_moment(text: str, now: datetime) -> datetime | None:
     """
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     if _CLOCK.fullmatch(text):
-        return next(one for one in _times_of_day(text, now, (0, 1)) if one.timestamp() > now.timestamp())
+        return next(one for one in _times_of_day(text, now, (0, 1)) if not _has_come(one, now))
     if text == "tomorrow":
         return midnight + timedelta(days=1)
     if text in WEEKDAYS:
@@ -109,6 +109,12 @@ def _times_of_day(text: str, now: datetime, days: Sequence[int]) -> Sequence[dat
     then = datetime.combine(now, clock.fromisoformat(f"0{text}" if text[1] == ":" else text))
     # When summer time ends, an hour comes twice; the clock of `now` tells which of them it is by its fold.
     return [(then + timedelta(days=day)).replace(fold=fold) for day in days for fold in (0, 1)]
+
+
+def _has_come(then: datetime, now: datetime) -> bool:
+    """Whether the clock has reached this time. One that the beginning of summer time leaves out comes as that is passed."""
+    is_left_out = then.replace(fold=0).timestamp() > then.replace(fold=1).timestamp()
+    return then <= now if is_left_out else then.timestamp() <= now.timestamp()
 
 
 def yesterday_note(text: str, now: datetime) -> str:

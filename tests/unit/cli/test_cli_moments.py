@@ -127,6 +127,29 @@ def test_a_time_of_day_that_came_twice_is_the_last_one(
         time.tzset()
 
 
+@pytest.mark.parametrize(
+    ("now", "last", "next_"),
+    [("01:50", -(23 * 60 + 20), 40), ("03:10", -40, 23 * 60 + 20)],
+    ids=["before the clock goes forward", "after it"],
+)
+def test_a_time_of_day_that_summer_time_leaves_out_comes_when_the_clock_passes_over_it(
+    now: str, last: int, next_: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
+    time.tzset()
+    try:
+        at = datetime.fromisoformat(f"2026-03-29T{now}")
+        then, coming = local_moment("02:30", at), coming_moment("02:30", at)
+        assert then is not None
+        assert coming is not None
+        assert [(one.timestamp() - at.timestamp()) / 60 for one in (then, coming)] == [last, next_]
+        left_out = "2026-03-29T02:30"
+        assert moment_arg(left_out, "--at") == datetime.fromisoformat(left_out).timestamp() * 1_000_000
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
 def test_the_differences_of_a_replay_are_told_on_the_local_clock_with_its_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
