@@ -66,7 +66,7 @@ def run_scopes(context: WatcherContext) -> Callable[[int, int, str], Awaitable[R
     A run is known by the user that an agent has for itself, by its control group, or by the mark in its environment: one of
     the daemon's own user could take off that mark.
     """
-    files = FileThreads(in_child=False)
+    files = FileThreads(in_child=False, most=100)
 
     def known(run: str) -> bytes:
         with suppress(OSError):

@@ -11,7 +11,7 @@ from pulse_core.mcp.client_scope import ClientScope
 
 def scopes(context: WatcherContext) -> Scopes:
     """What callers of the socket that say a client's token are bound to."""
-    home, files = context.home.path, FileThreads(in_child=False)
+    home, files = context.home.path, FileThreads(in_child=False, most=100)
     owners = 0, home.stat().st_uid
 
     async def scope(_pid: int, uid: int, token: str) -> ClientScope | None:

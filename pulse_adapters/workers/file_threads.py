@@ -54,6 +54,7 @@ class FileThreads:
     in_child: whether a child, which holds nothing of its parent, asks first, and the thread what has an answer by then:
     no signal ends who waits for a server that has read what it was asked, and a daemon with such a thread would keep the
     home's lock even if it is killed. So it may be asked twice.
+    most: how many may be open where callers name what is asked: threads count in the limit of processes.
     """
 
     def __init__(
@@ -62,10 +63,11 @@ class FileThreads:
         *,
         is_needed: Callable[[], bool] | None = None,
         in_child: bool = True,
+        most: int | None = None,
     ) -> None:
         self.patience_s = file_systems.PATIENCE_S if patience_s is None else patience_s
         self._in_child, self._has_others = in_child, RecentMounts()
-        self._is_needed = is_needed or self._has_others
+        self._is_needed, self._most = is_needed or self._has_others, most
         self._open: dict[tuple[str, str], _Question] = {}
 
     async def ask(self, about: str, question: Callable[[], Answer], key: str = "") -> Answer:
@@ -106,7 +108,11 @@ class FileThreads:
         if (asked := self._open.get((about, key))) is not None:
             return asked
         loop = asyncio.get_running_loop()
-        asked = self._open[about, key] = _Question(loop.time(), asyncio.Event(), Future())
+        asked = _Question(loop.time(), asyncio.Event(), Future())
+        if self._most and len(self._open) >= self._most:
+            asked.answer.set_exception(TimeoutError(f"the file system of {about} does not answer"))
+            return asked
+        self._open[about, key] = asked
 
         if (needs_thread := self._is_needed()) and self._in_child and self._has_others():
             question = partial(ask_after_child, about, question)

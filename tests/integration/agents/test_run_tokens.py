@@ -1,5 +1,6 @@
 """Who of the callers of the socket is a run, and to what its token binds it."""
 
+import asyncio
 import os
 import subprocess
 import threading
@@ -118,6 +119,11 @@ async def test_the_loop_waits_for_no_token_on_a_dead_disk(
         for find, said in ((run_scopes, token), (scopes, f"client:ada:{32 * 'x'}")):
             with pytest.raises(TimeoutError, match="does not answer"):
                 await find(context)(os.getpid(), os.getuid(), said)
+        before, scope = threading.active_count(), run_scopes(context)
+        others = (f"{number:08x}{token[8:]}" for number in range(150))
+        answers = (scope(os.getpid(), os.getuid(), said) for said in others)
+        assert {type(one) for one in await asyncio.gather(*answers, return_exceptions=True)} == {TimeoutError}
+        assert threading.active_count() <= before + 100, "whoever says more and more takes no more threads"
     finally:
         is_over.set()
 
