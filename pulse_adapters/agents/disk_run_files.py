@@ -26,6 +26,7 @@ from pulse_core.agents.settings import AgentSettings, workspaces_in
 from pulse_core.agents.tools import TOOLS, Amounts, RunAnswer, fill, read_text
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
+from pulse_core.model.secret_text import hide_secrets
 from pulse_core.model.text import as_data
 from pulse_core.ports.programs import ProgramSpec
 from pulse_core.settings.settings import Settings
@@ -133,7 +134,9 @@ class DiskRunFiles:
         said = await self.output(run, LAST)
         if await self.is_disk_full(run):  # which would take no record
             await asyncio.to_thread(_bound, RunFolder.of(self._home, run.id), LAST)
-        return await asyncio.to_thread(TOOLS[agent.kind].read if agent else read_text, said.split("\n"))
+        answer = await asyncio.to_thread(TOOLS[agent.kind].read if agent else read_text, said.split("\n"))
+        env = {**selected_variables(*agent.pass_env), **agent.env} if agent else {}
+        return answer._replace(error=hide_secrets(answer.error, env))  # which people are told, outside, too
 
     async def exit_code(self, run: Run) -> int | None:
         """As a shell has written it down, to which a signal is 128 and its number."""

@@ -70,10 +70,8 @@ class Worktree:
             raise PulseError(f"the branch {branch} is not pushed; {how}")
         if (left := int(self._git("rev-list", "--count", f"refs/heads/{branch}", "--not", "--remotes"))) > 0:
             raise PulseError(f"{count(left, 'commit')} of {branch} {are(left)} not pushed; {how}")
-        listed = self._git.run(
-            ("gh",), "pr", "list", "--head", branch, "--state", "all", "--json", "url,state"
-        )
-        found = {str(one["state"]): str(one["url"]) for one in reversed(json.loads(listed or "[]"))}
+        told = self._git.run(("gh",), "pr", "list", "--head", branch, "--state", "all", "--json", "url,state")
+        found = {str(one["state"]): str(one["url"]) for one in reversed(json.loads(told or "[]"))}
         if url := found.get("OPEN") or found.get("MERGED"):
             return url
         said = ("--head", branch, "--base", self._base, "--title", title, "--body", body)

@@ -77,9 +77,8 @@ def reason_to_pause(
 
 def excess_output(agent: AgentSettings | None, sample: RunSample) -> str:
     """In words, that a run has printed more than it may; empty if it has not."""
-    return (
-        f"it printed more than {format_size(agent.output)}" if agent and sample.output > agent.output else ""
-    )
+    is_over = agent and sample.output > agent.output
+    return f"it printed more than {format_size(agent.output)}" if agent and is_over else ""
 
 
 def excess_cost(run: Run, agent: AgentSettings | None, cost: float, runs: AgentRuns, now: Moment) -> str:

@@ -8,6 +8,7 @@ from pulse_core.model.errors import Refused
 from pulse_core.model.event import Draft
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
+from pulse_core.model.secret_text import hide_secrets
 from pulse_core.projections.state import State
 from pulse_core.tasks.admission import known_task
 from pulse_core.tasks.events import TaskCreated, TaskFailed, TaskResultRefused
@@ -42,9 +43,7 @@ class RunScope:
             if payload.parent not in (None, task.id) or payload.project != task.project:
                 raise Refused(f"a run may only make parts of its own task, {task.id}, in {task.project}")
             if len(above) > DEEPEST:
-                raise Refused(
-                    f"{task.id} is {DEEPEST} parts deep; a run may add none to it, but a person may"
-                )
+                raise Refused(f"{task.id} is {DEEPEST} parts deep; a run may add none to it, a person may")
             if len(tasks.below(above[-1])) >= MOST_PARTS:
                 raise Refused(f"{above[-1]} has {MOST_PARTS} open parts; a run may add no more, a person may")
             news = {"parent": task.id, "priority": min(payload.priority, task.priority)}
@@ -55,7 +54,7 @@ class RunScope:
             raise Refused(f"{may}; nothing else")
         if isinstance(payload, TaskFailed):  # whether it counts Pulse alone says
             retry = None if known_task(self.task, tasks).attempts >= self.attempts else payload.retry_us
-            payload = TaskFailed(token=self.token, error=payload.error, retry_us=retry)
+            payload = TaskFailed(token=self.token, error=hide_secrets(payload.error), retry_us=retry)
         return replace(draft, payload=payload.model_copy(update={"token": self.token}), data="")
 
     def shown(self, state: State) -> Mapping[str, Json]:

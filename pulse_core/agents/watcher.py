@@ -114,19 +114,17 @@ class AgentRunsWatcher:
             drafts.append(Draft(await (failure or self._success(run, task, answer)), run.task))
         return drafts
 
-    async def _failure(
-        self, run: Run, task: TaskState, cost: float, error: str, kind: FailureKind
-    ) -> Payload:
+    async def _failure(self, run: Run, task: TaskState, cost: float, why: str, kind: FailureKind) -> Payload:
         settings, runs = self._context.settings(), self._context.state().of(RUNS)
         agent = agents_of(settings).get(run.agent)
         if far := excess_cost(run, agent, cost, runs, self._context.clock.now()):
-            error, kind = f"{error}; {far}", FailureKind.SPENT
+            why, kind = f"{why}; {far}", FailureKind.SPENT
         elif run.paused:
             kind = FailureKind.SPENT
         elif not run.stop and await self._files.is_disk_full(run):
-            error, kind = f"{error}; the disk is full", FailureKind.SHORTAGE
+            why, kind = f"{why}; the disk is full", FailureKind.SHORTAGE
         whole = runs.cost_of_task(task.id) + cost
-        return failed_attempt(task, agent, error, kind, settings, run.token, whole)
+        return failed_attempt(task, agent, why, kind, settings, run.token, whole)
 
     async def _success(self, run: Run, task: TaskState, answer: RunAnswer) -> Payload:
         data: dict[str, Json] = {**answer.usage, "workspace": run.workspace}

@@ -321,6 +321,16 @@ async def test_garbage_is_no_result_and_breaks_nothing(runs: Runs, kind: str, sc
     assert json.loads(ended.model_dump_json())["error"] == failure[:4_000]
 
 
+@pytest.mark.parametrize("kind", ["command", "claude"])
+async def test_an_error_has_no_secrets_since_people_are_told_of_it_elsewhere(runs: Runs, kind: str) -> None:
+    said = "no model: key sk-ant-abcdef1234567890, user 8f3kd02kd9qlw04jf81z"
+    printed = json.dumps({"type": "result", "is_error": True, "result": said}) if kind == "claude" else said
+    env = {"SERVICE_ACCOUNT": "8f3kd02kd9qlw04jf81z"}
+    run = await runs.start("sh", "-c", f"echo '{printed}'; exit 2", kind=kind, env=env)
+    assert await runs.end(run) in (2, None)
+    assert (await runs.files.answer(run, runs.agent)).error == "no model: key ***, user ***"
+
+
 async def test_of_a_long_output_the_answer_stays_when_the_middle_is_cut(runs: Runs) -> None:
     said = '{"type": "result", "subtype": "success", "result": "done"}'
     script = f"head -c {MOST_KEPT + (4 << 20)} /dev/zero; echo; echo '{said}'"
