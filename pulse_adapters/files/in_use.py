@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from pulse_adapters.workers.process_access import as_its_user
+from pulse_adapters.workers.process_memory import other_thread
 
 OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 UNKNOWN = ""
@@ -34,7 +35,9 @@ def find_files_in_use() -> FilesInUse:
     for pid in os.listdir("/proc"):
         if pid.isdecimal() and pid != own:
             with as_its_user(pid):
-                found = (*_open_files(pid, mounts), *_mapped_files(pid))
+                found = [*_open_files(pid, mounts), *_mapped_files(pid)]
+                if not found and (other := other_thread(int(pid))):
+                    found = [*_open_files(other, mounts), *_mapped_files(other)]
             for device, inode, path in found:
                 if not path.endswith(GONE):
                     inodes.add((device, inode))

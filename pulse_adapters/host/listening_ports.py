@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.proc import pids, read_proc_file, start_time_of
 from pulse_adapters.workers.process_access import as_its_user
+from pulse_adapters.workers.process_memory import other_thread
 from pulse_core.model.errors import PulseError
 from pulse_core.model.shortages import shortage
 from pulse_core.ports.host import ProcessId
@@ -191,6 +192,10 @@ def socket_holders(inodes: Iterable[bytes]) -> Mapping[bytes, Sequence[int]]:
 
 def _links(pid: int) -> Iterator[str]:
     with suppress(OSError):
-        for name in os.listdir(f"/proc/{pid}/fd"):
+        folder = f"/proc/{pid}/fd"
+        if not (names := os.listdir(folder)) and (other := other_thread(pid)):
+            folder = f"/proc/{other}/fd"
+            names = os.listdir(folder)
+        for name in names:
             with suppress(OSError):
-                yield os.readlink(f"/proc/{pid}/fd/{name}")
+                yield os.readlink(f"{folder}/{name}")

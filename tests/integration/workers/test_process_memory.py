@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -13,7 +14,9 @@ from subprocess import Popen
 
 import pytest
 
+from pulse_adapters.files.in_use import find_files_in_use
 from pulse_adapters.host import marked_processes
+from pulse_adapters.host.listening_ports import holds_socket
 from pulse_adapters.host.marked_processes import MarkedProcesses, find_bearers
 from pulse_adapters.host.process_search import find_matching
 from pulse_adapters.host.tree_usage import process_usage, shared_once
@@ -87,7 +90,11 @@ LEADERLESS = (
 async def test_who_has_ended_its_first_thread_shows_what_it_was_started_with() -> None:
     """The kernel shows nothing of that thread; without control groups what it detached would be nobody's."""
     argv, env = [sys.executable, "-c", LEADERLESS], {**os.environ, EFFECT_MARK: "its-effect"}
-    with child_of_test(Popen(argv, env=env)) as one:
+    with (
+        tempfile.NamedTemporaryFile() as file,
+        socket.create_server(("127.0.0.1", 0)) as server,
+        child_of_test(Popen(argv, env=env, pass_fds=[server.fileno(), file.fileno()])) as one,
+    ):
         while not (seen := proc.read_stat(one.pid)) or seen.state != "Z":
             assert one.poll() is None
         assert proc.command_line(one.pid) == argv
@@ -98,6 +105,8 @@ async def test_who_has_ended_its_first_thread_shows_what_it_was_started_with() -
         assert usage.memory > 1 << 20
         assert usage.descriptors
         assert shared_once([one.pid])
+        assert holds_socket(one.pid, frozenset([str(os.fstat(server.fileno()).st_ino).encode()]))
+        assert file.name in find_files_in_use().paths
         one.kill()
 
 
