@@ -6,7 +6,7 @@ from pydantic import Field
 
 from pulse_core.model.durations import UNITS
 from pulse_core.model.glob import glob_fault, glob_matches
-from pulse_core.model.names import NOTICE_SEVERITIES
+from pulse_core.model.names import NOTICE_SEVERITIES, NOTIFY
 from pulse_core.settings.groups import Duration, Group, text_check
 from pulse_core.settings.secrets import NoticeUrl
 
@@ -25,7 +25,14 @@ class NoticeRoute(Group):
     severity: Literal["info", "warning", "error", "critical"] = Field(
         "info", description="how severe a notice must be to go there"
     )
-    match: Annotated[str, text_check(lambda text: not glob_fault(text), "is no pattern of topics")] = Field(
+    match: Annotated[
+        str,
+        text_check(lambda text: not glob_fault(text), "is no pattern of topics"),
+        text_check(
+            lambda text: not text.startswith(f"{NOTIFY}:"),
+            "fits no topic, which is a notice's key without 'notify:'",
+        ),
+    ] = Field(
         "*",
         description="topics of the notices that go there, with * and ? as in a shell",
         examples=["flapping:*"],

@@ -94,6 +94,11 @@ at = "2:30"
     ]  # fmt: skip
 
 
+def test_a_route_that_asks_for_keys_fits_no_topic(tmp_path: Path) -> None:
+    (fault,) = refused(tmp_path, '[[notify_route]]\nurls = ["json://a"]\nmatch = "notify:check:*"')
+    assert "notify_route[1].match: 'notify:check:*' fits no topic" in fault
+
+
 @pytest.mark.parametrize(
     ("group", "row", "fault"),
     [
