@@ -15,6 +15,7 @@ import faulthandler
 import gc
 import logging
 import os
+import resource
 import shlex
 import signal
 import sys
@@ -66,6 +67,9 @@ UNDER_SYSTEMD = 5.0
 THREADS = 6
 """Threads for what may take a while; asyncio itself would have four, and one for each core."""
 
+LEAST_FILES = 64
+"""Open files without which it can't keep watch over what it starts: with fewer it half ran, and started nothing."""
+
 LAST_MOMENT = 2.5
 """Seconds that the end may take once all is done: more than the last words need."""
 
@@ -84,6 +88,8 @@ def main() -> int:
         leave_life(home.path)
     speak(where_it_lies(home).daemon_log if options.background else None)
     faulthandler.enable()
+    if few := demand_files():
+        return refused(few)
     keep_little_free()
     try:
         with asyncio.Runner(loop_factory=daemon_loop) as runner:
@@ -144,6 +150,20 @@ def begin_anew() -> None:
         if getattr(sys, name) is None:
             null = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
             setattr(sys, name, os.fdopen(null, "w" if number else "r"))
+
+
+def demand_files() -> str:
+    """Have room for enough open files, as far as the hard limit allows; why that is too little, in words, or nothing.
+
+    No more than that: whatever it starts inherits the limit.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft >= LEAST_FILES or soft == resource.RLIM_INFINITY:
+        return ""
+    if hard != resource.RLIM_INFINITY and hard < LEAST_FILES:
+        return f"a limit of {hard} open files is too small, it needs {LEAST_FILES}; allow it more (ulimit -n, LimitNOFILE=)"
+    resource.setrlimit(resource.RLIMIT_NOFILE, (LEAST_FILES, hard))
+    return ""
 
 
 def sweep_seldom() -> None:
