@@ -150,6 +150,11 @@ def local(at: str | None, *, date: bool = False, named: bool = False) -> str:
     return f"{words} {_zone_name(then)}" if named or then.utcoffset() != now.utcoffset() else words
 
 
+def local_span(first: str, last: str, between: str = " to ", named: bool = False) -> str:
+    """From when to when: the second with its date, too, if the first has one, whose day it would else seem to be of."""
+    return f"{local(first)}{between}{local(last, date=local(first) == local(first, date=True), named=named)}"
+
+
 def zone() -> str:
     """The name of the zone that `local` times are of, as `CET` or `UTC+03`, unless they name another one."""
     return _zone_name(on_local_clock(datetime.now(UTC)))

@@ -13,7 +13,7 @@ from pulse_core.model.names import RESTART_PROCESS, STOP_PROCESS
 from pulse_core.model.text import count, one_line, quoted
 from pulse_core.projections.incident import without_id
 from pulse_core.projections.incidents import PULSE, SENT_TO_SOME
-from upulse_cli.time_args import local, zone
+from upulse_cli.time_args import local, local_span, zone
 
 MILLISECOND = timedelta(milliseconds=1)
 LAST_RUN = "when a daemon last ran"
@@ -57,7 +57,7 @@ def lines(told: Mapping[str, Any], is_present: bool = True) -> Iterator[str]:
     if told["lasted_ms"] == 0 and not told["began_after"]:  # as a rollback, which is over at once
         lasted = ""
     if (told["about"], told["subject"], told["times"]) == ("daemon", PULSE, 1) and told["began_after"]:
-        lasted = f", last sign of life {local(told['began_after'])}, found at {local(told['began'])}"
+        lasted = f", last sign of life {local_span(told['began_after'], told['began'], ', found at ')}"
     if told["faded"]:
         lasted = f", not seen again since {local(told['ended'])}"
     elif told["last_seen"]:
@@ -100,7 +100,7 @@ def lines(told: Mapping[str, Any], is_present: bool = True) -> Iterator[str]:
 def began(told: Mapping[str, Any]) -> str:
     """When it began, or between when."""
     after = told["began_after"]
-    return f"{local(after)} to {local(told['began'])}" if after else local(told["began"])
+    return local_span(after, told["began"]) if after else local(told["began"])
 
 
 def _unsure_ms(told: Mapping[str, Any]) -> float:
@@ -138,8 +138,8 @@ def _seen(told: Mapping[str, Any]) -> str:
 
 
 def _cause(cause: Mapping[str, Any]) -> str:
-    first, words, times = local(cause["first"]), cause["evidence"], cause["times"]
+    words, times = cause["evidence"], cause["times"]
     if times == 1:
-        return f"{first}  {words}"
+        return f"{local(cause['first'])}  {words}"
     again = f"{words}, the last of" if cause["varies"] else f"{without_id(words)},"
-    return f"{first} to {local(cause['last'])}  {again} {times} times"
+    return f"{local_span(cause['first'], cause['last'])}  {again} {times} times"

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from pulse_core.app.engine.replay import Replay, ReplayComparison
 from pulse_core.model.text import count, one_line
-from upulse_cli.time_args import local
+from upulse_cli.time_args import local, local_span
 from upulse_cli.views.table import PlainTable
 
 MOST = 50
@@ -73,7 +73,7 @@ def _head(told: Mapping[str, Any]) -> Iterator[Text]:
     yield Text(one_line(f"the shadow of {what}{at} {state}; rules: {', '.join(told['rules'])}"))
     wishes = told["wishes"]
     yield Text(
-        f"{count(told['ticks'], 'tick')} from {local(told['since'])} to {local(told['until'], named=True)}: "
+        f"{count(told['ticks'], 'tick')} from {local_span(told['since'], told['until'], named=True)}: "
         f"its rules requested {count(wishes['shadow'], 'effect')}, those in force {count(wishes['main'], 'effect')}"
     )
 

@@ -21,6 +21,7 @@ from upulse_cli.time_args import (
     duration_arg,
     local,
     local_moment,
+    local_span,
     moment_arg,
     since_arg,
     when_words,
@@ -216,6 +217,14 @@ def test_a_time_of_another_day_is_told_with_its_date() -> None:
     assert local("2020-01-31T12:00:00.000000Z").startswith("2020-01-31 ")
     assert local(datetime.now(UTC).isoformat()).count(":") == 2
     assert "-" not in local(datetime.now(UTC).isoformat())
+
+
+def test_of_two_times_both_have_their_date_if_one_is_of_another_day() -> None:
+    """An outage of three days seemed to be one of three quarters of an hour."""
+    before, now = "2020-01-31T12:00:00.000000Z", datetime.now(UTC).isoformat()
+    assert local_span(before, now) == f"{local(before)} to {local(now, date=True)}"
+    assert local_span(now, now, ", found at ") == f"{local(now)}, found at {local(now)}"
+    assert local_span(before, before, named=True).endswith(local(before, named=True))
 
 
 def test_what_never_was_is_a_dash() -> None:
