@@ -75,16 +75,24 @@ def take_back(written: Sequence[WrittenFile]) -> Sequence[Path]:
     return left[::-1]
 
 
-def note_written(note: Path, written: Sequence[WrittenFile]) -> None:
-    """Keep in a file what is being written, for whoever is to take it back if this process is killed."""
+def note_written(note: Path, staging: Path, written: Sequence[WrittenFile]) -> None:
+    """Keep in a file what is being written, for whoever is to take it back if this process is killed.
+
+    By its place in staging, which may have been moved with the home by then, or be reached by a link.
+    """
     told = [
-        (str(path), None if before is None else before.decode("latin-1"), after.decode("latin-1"), added)
+        (
+            str(path.relative_to(staging)),
+            None if before is None else before.decode("latin-1"),
+            after.decode("latin-1"),
+            added,
+        )
         for path, before, after, added in written
     ]
     replace_plain(note, json.dumps(told).encode())
 
 
-def noted(note: Path) -> Sequence[WrittenFile]:
+def noted(note: Path, staging: Path) -> Sequence[WrittenFile]:
     """What `note_written` has kept; nothing if that can't be read."""
     try:
         told = json.loads(note.read_bytes())
@@ -92,7 +100,7 @@ def noted(note: Path) -> Sequence[WrittenFile]:
         return ()
     return [
         WrittenFile(
-            Path(path),
+            staging / path,
             None if before is None else before.encode("latin-1"),
             after.encode("latin-1"),
             tuple(added) if added else None,

@@ -219,7 +219,7 @@ def propose_rule(
 
     def note(one: WrittenFile) -> None:
         written.append(one)
-        note_written(git.folder / _WRITTEN, written)
+        note_written(git.folder / _WRITTEN, git.staging, written)
 
     with proposal_lock(path):  # two would be in one commit, or one on top of the other
         _take_back_uncommitted(git)
@@ -256,7 +256,8 @@ def _take_back_uncommitted(git: "Git") -> None:
     from pulse_adapters.git.scaffold import noted, take_back
 
     with repository_lock(git.home):
-        if (written := noted(git.folder / _WRITTEN)) and git.commit(PROPOSED) == git.commit(STAGING):
+        written = noted(git.folder / _WRITTEN, git.staging)
+        if written and git.commit(PROPOSED) == git.commit(STAGING):
             take_back(written)
             paths = [str(one.path.relative_to(git.staging)) for one in written]
             git.run("reset", "--quiet", PROPOSED, "--", *paths, at=git.staging)  # as far as it was staged
