@@ -45,7 +45,7 @@ def is_outgoing_notice(effect: Effect | OpenEffect, settings: Settings) -> bool:
 
 
 def next_batch(waiting: Sequence[OpenEffect], state: State, settings: Settings, now: Moment) -> NoticeBatch:
-    """The next batch of the waiting notices, in the order of the log. Pure."""
+    """The next batch of the waiting notices: those of authors' rules last, else in the order of the log. Pure."""
     if not waiting or is_network_down(state, settings):
         return NoticeBatch()
     group_us = settings.notify.group
