@@ -26,7 +26,7 @@ from pulse_core.tasks.stats import STATS
 from pulse_core.tasks.task import Status
 from tests.long_form import sampled
 from tests.simulation.agent_scene import FOURTH, ONE, OTHER, THIRD, AgentScene
-from tests.simulation.world import RARE, World, simulate
+from tests.simulation.world import RARE, RARE_LOOKS, World, simulate
 
 ADA: dict[str, Any] = {"name": "ada", "command": ["ada"]}
 QUIET: dict[str, Any] = {"daemon": {"tick_ms": 60_000}}
@@ -36,7 +36,7 @@ def told(story: Callable[[AgentScene], Awaitable[None]], *agents: dict[str, Any]
     async def whole(world: World) -> None:
         await story(AgentScene(world))
 
-    return simulate(whole, {**QUIET, "agent": list(agents or (ADA,)), **settings})
+    return simulate(whole, {**QUIET, **RARE_LOOKS, "agent": list(agents or (ADA,)), **settings})
 
 
 def kinds(scene: AgentScene, *without: str) -> list[str]:

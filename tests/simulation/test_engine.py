@@ -19,7 +19,7 @@ from pulse_core.ports.engine import UserProjectionState
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules import Inner, Rule
 from tests.long_form import sampled
-from tests.simulation.world import World, simulate
+from tests.simulation.world import RARE_LOOKS, World, simulate
 from upulse_cli.views.status import engine_line
 
 GUARDED = {"process": [{"name": "gateway", "start": ["gateway"]}]}
@@ -47,7 +47,7 @@ class Bench:
         self.parts = EngineParts(self.revisions, self.hosts)
 
     def tell(self, story: Callable[[World], Awaitable[None]], settings: dict[str, Any] = QUICK) -> World:
-        return simulate(story, settings, engine=self.parts)
+        return simulate(story, {**RARE_LOOKS, **settings}, engine=self.parts)
 
 
 async def started(world: World) -> None:

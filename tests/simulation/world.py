@@ -26,11 +26,10 @@ from pulse_core.settings.settings import Settings
 
 RARE_SCANS = {"daemon": {"tick_ms": 60_000}}
 """For stories of days: ticks come once a minute, as looks at the open wishes do, unless there is news of them."""
-RARE: Mapping[str, Any] = {
-    **RARE_SCANS,
-    "watch": {"process_interval": "1m"},
-}
-"""For stories of days in which no moment matters: looks at the processes, too, come once a minute."""
+RARE_LOOKS: Mapping[str, Any] = {"watch": {"process_interval": "1m"}}
+"""For stories of something else than guarded processes, whose deaths are news besides: they are looked at once a minute."""
+RARE: Mapping[str, Any] = {**RARE_SCANS, **RARE_LOOKS}
+"""For stories of days in which no moment matters: both are rare."""
 
 
 @dataclass
