@@ -481,7 +481,8 @@ class Lives:
             its = {one.effect for one in found if names[marked[one.found]] == only}
             its |= {lasts[only].effect} if only in lasts else set()
             found = [one for one in found if one.effect in its]
-        bearers = [one for one in found if is_alive(one.found)]
+        child_of = self.spawner.effect_of  # empty for who is only being started, whose life is not known yet
+        bearers = [one for one in found if is_alive(one.found) and child_of(one.found.pid) != ""]
         # A life is of the process that its main one stands for, whatever that was called when it began.
         effects = {one.found: one.effect for one in bearers}
         owners = {life.effect: name for name, life in lasts.items() if name in mains}

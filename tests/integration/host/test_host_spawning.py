@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -23,6 +24,8 @@ import pytest
 from pulse_adapters.host import outputs
 from pulse_adapters.host import spawner as spawner_module
 from pulse_adapters.host.launch import launch
+from pulse_adapters.host.lives import Lives
+from pulse_adapters.host.marked_processes import bearer_of
 from pulse_adapters.host.spawner import CommandTimedOut, Spawner, kill_rest
 from pulse_adapters.workers import process_tree, syscall_numbers
 from pulse_adapters.workers.proc import (
@@ -150,6 +153,20 @@ async def test_the_loop_goes_on_while_a_program_waits_for_a_processor(
     slow.end()
     assert await start == found
     assert spawner.effect_of(found.pid) == "one"
+
+
+async def test_who_is_only_being_started_is_not_left_of_an_earlier_life(
+    spawner: Spawner, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, lives = SlowLaunch(monkeypatch), Lives(spawner, tmp_path)
+    marks = lives.marks("it", uuid.uuid4().hex)
+    start = asyncio.create_task(spawner.start(["sleep", "1000"], output=log, env=marks))
+    found = await slow.begun()
+    await until(lambda: bearer_of(found.pid))
+    assert lives.leftovers({"it": None}) == {}
+    slow.end()
+    assert await start == found
+    assert lives.leftovers({"it": None}) == {"it": (found,)}, "nobody says that it is a life of its own"
 
 
 @pytest.mark.parametrize("way", ["start", "run"])
