@@ -71,5 +71,10 @@ class SocketDaemonClient:
         pid = holder_begun_at(self._layout.path, log)
         return LockHolder(pid, "", 0, "") if pid else None
 
+    def daemon_of_original(self, log: str) -> tuple[int, str] | None:
+        from pulse_adapters.ipc.log_name import holder_elsewhere  # likewise
+
+        return holder_elsewhere(self._layout.path, log)
+
     def last_failure(self) -> FailedDaemon | None:
         return read_failure(self._layout.failure)

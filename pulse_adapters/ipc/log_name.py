@@ -67,6 +67,12 @@ def holder_begun_at(home: Path, log: str) -> int | None:
     return pid if pid and str(home) in command_line(pid) else None
 
 
+def holder_elsewhere(home: Path, log: str) -> tuple[int, str] | None:
+    """The daemon of this user that holds the name of this log here and lies in another place; its home, if known."""
+    pid = _holder_here(_name_of(log))
+    return (pid, _home_of(pid)) if pid and str(home) not in command_line(pid) else None
+
+
 def _take(own: socket.socket, name: str) -> int | None:
     """Have a socket hold a name; the process of this user that holds it already, if there is one. Raises OSError."""
     try:

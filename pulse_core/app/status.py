@@ -169,8 +169,11 @@ def offline_status(home: HomeContext, holder: LockHolder | None, has_refused: bo
     control = state.control
     holder = holder or lost_holder(home)
     died = holder is None and bool(control.started) and not control.stopped
+    original = daemon_of_original(home) if died else None
     stopped = iso(control.stopped.at) if control.stopped else last_seen(home, signs) if died else ""
     daemon = silent_daemon(holder, stopped, has_refused)
+    if original:  # the log was copied while that ran, and is told nothing of its end
+        died, daemon["copy_of"] = False, {"pid": original[0], "home": original[1]}
     if died:
         daemon["died"] = True
     if holder is None and (failure := home.daemon.last_failure()) and iso(failure.at) >= stopped:
@@ -193,6 +196,13 @@ def lost_holder(home: HomeContext) -> LockHolder | None:
     """The daemon with this home's log, while nobody holds the lock; None if there is none."""
     with suppress(NoHome), home.events() as log:
         return next((home.daemon.lost_holder(event.host) for event in log.events(limit=1)), None)
+    return None
+
+
+def daemon_of_original(home: HomeContext) -> tuple[int, str] | None:
+    """The daemon that runs with this home's log in another place, and its home there; None if there is none."""
+    with suppress(NoHome), home.events() as log:
+        return next((home.daemon.daemon_of_original(event.host) for event in log.events(limit=1)), None)
     return None
 
 

@@ -44,11 +44,18 @@ class DaemonFailure(TypedDict):
     started: bool
 
 
+class OriginalDaemon(TypedDict):
+    """A daemon that runs with the same log in another place; `home` is empty if nobody can tell that."""
+
+    pid: int
+    home: str
+
+
 class DaemonStatus(TypedDict):
     """`state` is `starting`, `running`, `stopping`, or, where it does not answer, `not-answering` or `stopped`.
 
     since: when it came into this state. died: whether the last one that has recorded its start ended without recording that;
-    failed: why the newest one gave up, if it did.
+    failed: why the newest one gave up, if it did; copy_of: the daemon that runs with the log of which this home has a copy.
     """
 
     state: str
@@ -57,6 +64,7 @@ class DaemonStatus(TypedDict):
     version: str | None
     died: NotRequired[bool]
     failed: NotRequired[DaemonFailure]
+    copy_of: NotRequired[OriginalDaemon]
 
 
 def daemon_word(daemon: Mapping[str, Any] | DaemonStatus) -> str:

@@ -41,5 +41,11 @@ class DaemonClient(Protocol):
         None if there is none; log: the id of the home.
         """
 
+    def daemon_of_original(self, log: str) -> tuple[int, str] | None:
+        """The daemon that runs with this log in another place, of which this home is a copy: its process, and its home.
+
+        That is empty if nobody can tell it. None if there is none; log: as of `lost_holder`.
+        """
+
     def last_failure(self) -> FailedDaemon | None:
         """The newest daemon that gave up; None if another one has begun since, or it can't be read."""

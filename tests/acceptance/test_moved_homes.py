@@ -1,5 +1,6 @@
 """A home is moved, copied or restored elsewhere while what it guards lives: nothing is doubled, left, or another's."""
 
+import json
 import os
 import shutil
 import signal
@@ -13,6 +14,7 @@ from pulse_adapters.workers.control_group import LIFE
 from pulse_adapters.workers.proc import command_line, live_processes
 from tests.acceptance.conftest import Served
 from tests.control_groups import skip_without_groups
+from upulse_cli.__main__ import main
 
 ALONE, HELPED, HELPER = (f"{seconds}.{os.getpid()}" for seconds in (9111, 9112, 9113))
 """How long they sleep, by which they are found: other runs of the tests have others."""
@@ -73,6 +75,22 @@ def test_a_home_that_was_moved_and_one_made_in_its_place_have_each_its_own(
     two.start()
     assert two.pid_when_up("it") == third
     assert sleepers(ALONE) == sorted([second, third])
+
+
+def test_a_copy_of_a_home_whose_daemon_runs_says_so_and_that_nothing_has_died(
+    serve: Callable[[str], Served], capsys: pytest.CaptureFixture[str]
+) -> None:
+    original, copy = serve("original"), serve("copy")
+    original.configure("")
+    daemon = original.start().status()["daemon"]
+    shutil.copytree(original.home.path, copy.home.path, ignore=shutil.ignore_patterns("run"))
+    assert main(["status", "--json", "--home", str(copy.home.path)]) == 0
+    told = json.loads(capsys.readouterr().out)["daemon"]
+    assert (told["state"], "died" in told) == ("stopped", False)
+    assert told["copy_of"] == {"pid": daemon["pid"], "home": str(original.home.path)}
+    original.kill()
+    assert main(["status", "--json", "--home", str(copy.home.path)]) == 0
+    assert json.loads(capsys.readouterr().out)["daemon"]["died"]
 
 
 def test_a_copy_goes_on_with_what_the_original_has_begun_and_ends_what_that_has_left(

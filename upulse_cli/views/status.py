@@ -136,6 +136,9 @@ def daemon_line(daemon: Mapping[str, Any]) -> Text:
                 else f"stopped {since_words(daemon['since'], '')}"
             )
             text.append(f"; the one before it: {before}")
+    elif original := daemon.get("copy_of"):
+        words = f"this is a copy of {original['home'] or 'a home'}, whose daemon runs as process {original['pid']}"
+        text.append(one_line(f"  {words}"))
     elif died:
         text.append("  it was killed, or the machine went down; see upulse daemon logs")
     if state == "stopped":

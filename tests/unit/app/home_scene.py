@@ -68,6 +68,9 @@ class Daemon:
     def lock_holder(self) -> LockHolder | None:
         return self.holder
 
+    def daemon_of_original(self, log: str) -> tuple[int, str] | None:
+        return None
+
     def lost_holder(self, log: str) -> LockHolder | None:
         return self.lost if log else None
 
