@@ -263,11 +263,15 @@ class Spawner:
 
     async def _start_reader(self, source: int, log: int, limit: int) -> asyncio.Future[int]:
         """Start what copies an output; its end."""
-        start = partial(launch, OUTPUT_READER, (OUTPUT_READER,), {}, log, cwd=None, stdin=source)
-        reader = await self._launch(None, start)
-        resource.prlimit(reader.found.pid, resource.RLIMIT_CORE, (0, 0))  # which too large a file would leave
-        resource.prlimit(reader.found.pid, resource.RLIMIT_FSIZE, (limit + 1, limit + 1))
-        return reader.exited
+
+        def start() -> ProcessId:
+            reader = launch(OUTPUT_READER, (OUTPUT_READER,), {}, log, cwd=None, stdin=source)
+            # Nobody reaps it meanwhile, so it is nobody else's number.
+            resource.prlimit(reader.pid, resource.RLIMIT_CORE, (0, 0))  # which too large a file would leave
+            resource.prlimit(reader.pid, resource.RLIMIT_FSIZE, (limit + 1, limit + 1))
+            return reader
+
+        return (await self._launch(None, start)).exited
 
     async def read_output(self, found: ProcessId) -> None:
         """Wait until the file has all that a process which is over has printed; what it left behind may print on."""
