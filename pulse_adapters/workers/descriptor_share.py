@@ -15,7 +15,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_CLOSED_S = 0.001
+_CLOSED_S, _TRIES = 0.001, 5
 SHARE = 32
 """Descriptors that restarts of many processes at once need beside what they hold."""
 
@@ -52,13 +52,18 @@ class SpareDescriptor:
             if error.errno not in (errno.EMFILE, errno.ENFILE):
                 raise
         with self._lock:
-            if self._is_wanted and self._file is None:
-                time.sleep(_CLOSED_S)  # another thread looks in its place, and closes it in a moment
-            self._give_up()
-            try:
-                return look()
-            finally:
-                self._take()
+            for left in reversed(range(_TRIES if self._is_wanted else 1)):
+                if self._is_wanted and self._file is None:
+                    time.sleep(_CLOSED_S)  # another thread looks in its place, and closes it in a moment
+                self._give_up()
+                try:
+                    return look()
+                except OSError as error:
+                    if not left or error.errno not in (errno.EMFILE, errno.ENFILE):
+                        raise
+                finally:
+                    self._take()
+        raise AssertionError("unreachable")
 
     def regain(self) -> None:
         """Have one again, after what a look returned in its place was closed."""

@@ -24,7 +24,9 @@ def test_the_limit_is_raised_as_far_as_needed_or_the_start_is_refused(
     soft: int, hard: int, becomes: str
 ) -> None:
     argv = [sys.executable, "-c", ASKED.format(soft=soft, hard=hard)]
-    assert subprocess.run(argv, capture_output=True, text=True, check=True).stdout == f"{becomes}\n"
+    assert (
+        subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout == f"{becomes}\n"
+    )
 
 
 def test_a_daemon_with_too_few_is_refused(quiet: CliHome) -> None:
