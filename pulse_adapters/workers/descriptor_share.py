@@ -15,6 +15,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+_NONE_LEFT = (errno.EMFILE, errno.ENFILE)
 _CLOSED_S, _TRIES = 0.001, 5
 SHARE = 32
 """Descriptors that restarts of many processes at once need beside what they hold."""
@@ -45,25 +46,26 @@ class SpareDescriptor:
             self._take()
 
     def read(self, look: Callable[[], T]) -> T:
-        """What the look returns, made once more in the place of the spare one if no descriptor is left. Raises OSError."""
+        """What the look returns, made again in the place of the spare one if no descriptor is left. Raises OSError."""
         try:
             return look()
         except OSError as error:
-            if error.errno not in (errno.EMFILE, errno.ENFILE):
+            if error.errno not in _NONE_LEFT:
                 raise
         with self._lock:
-            for left in reversed(range(_TRIES if self._is_wanted else 1)):
+            tries = _TRIES if self._is_wanted else 1
+            while True:
+                tries -= 1
                 if self._is_wanted and self._file is None:
                     time.sleep(_CLOSED_S)  # another thread looks in its place, and closes it in a moment
                 self._give_up()
                 try:
                     return look()
                 except OSError as error:
-                    if not left or error.errno not in (errno.EMFILE, errno.ENFILE):
+                    if error.errno not in _NONE_LEFT or not tries:
                         raise
                 finally:
                     self._take()
-        raise AssertionError("unreachable")
 
     def regain(self) -> None:
         """Have one again, after what a look returned in its place was closed."""

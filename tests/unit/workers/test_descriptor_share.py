@@ -54,3 +54,32 @@ def test_the_spare_one_is_waited_for_that_another_thread_was_quicker_to_take(
         assert spare.read(look)
         with pytest.raises(OSError, match="Too many open files"):  # it is held again
             os.open(os.devnull, os.O_RDONLY)
+
+
+def test_a_look_is_made_again_if_another_thread_takes_what_was_given_up_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spare, others, looks = SpareDescriptor(), list[int](), list[str]()
+
+    def look() -> bool:
+        looks.append("look")
+        if len(looks) == 2:  # the spare one has just been given up
+            others.append(os.open("/proc/self/stat", os.O_RDONLY))
+        os.close(os.open("/proc/self/stat", os.O_RDONLY))
+        return True
+
+    monkeypatch.setattr(time, "sleep", lambda _: os.close(others.pop()) if others else None)
+    spare.hold()
+    with ExitStack() as filled:
+        take_descriptors(filled)
+        assert spare.read(look)
+    assert (len(looks), others) == (3, [])
+
+
+def test_a_look_that_finds_none_for_long_fails() -> None:
+    spare = SpareDescriptor()
+    with ExitStack() as filled:
+        take_descriptors(filled)
+        spare.hold()  # there is none to hold, either
+        with pytest.raises(OSError, match="Too many open files"):
+            spare.read(lambda: os.open(os.devnull, os.O_RDONLY))
