@@ -194,16 +194,19 @@ def offline_status(home: HomeContext, holder: LockHolder | None, has_refused: bo
 
 def lost_holder(home: HomeContext) -> LockHolder | None:
     """The daemon with this home's log, while nobody holds the lock; None if there is none."""
-    with suppress(NoHome), home.events() as log:
-        return next((home.daemon.lost_holder(event.host) for event in log.events(limit=1)), None)
-    return None
+    return home.daemon.lost_holder(log) if (log := _log_of(home)) else None
 
 
 def daemon_of_original(home: HomeContext) -> tuple[int, str] | None:
     """The daemon that runs with this home's log in another place, and its home there; None if there is none."""
+    return home.daemon.daemon_of_original(log) if (log := _log_of(home)) else None
+
+
+def _log_of(home: HomeContext) -> str:
+    """The identity of its log; empty if there is none."""
     with suppress(NoHome), home.events() as log:
-        return next((home.daemon.daemon_of_original(event.host) for event in log.events(limit=1)), None)
-    return None
+        return next((event.host for event in log.events(limit=1)), "")
+    return ""
 
 
 def last_known(home: HomeContext, signs: Sequence[Moment]) -> Moment | None:
