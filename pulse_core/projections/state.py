@@ -77,6 +77,8 @@ def _length(value: object) -> int:
 def _fields(value: object) -> Any:
     if is_dataclass(value):
         return {one.name: getattr(value, one.name) for one in fields(value)}
+    if isinstance(value, frozenset):  # whose order is another one in each process
+        return sorted(value)
     return to_jsonable_python(value, fallback=str)
 
 

@@ -1,5 +1,6 @@
 """What holds for every projection, over every history."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -11,10 +12,12 @@ from pulse_core.model.event import Event
 from pulse_core.model.kinds import LogMatched, ProcessDied
 from pulse_core.projections.effects import Phase
 from pulse_core.projections.fold import Fold
+from pulse_core.projections.notices import Notices
 from pulse_core.projections.state import (
     CORE,
     EFFECTS,
     LOGS,
+    NOTICES,
     OWN,
     State,
     StateProjection,
@@ -136,3 +139,12 @@ def test_a_projection_of_a_capability_has_its_value_in_the_state() -> None:
     assert State().of(counts) == Counted(0)
     assert fold.load(fold.dump(state), 2) == state
     assert fold(state, [event(3, WISHES[1])]).of(counts) is state.of(counts)
+
+
+def test_equal_sets_are_dumped_alike() -> None:
+    """In each process their members have another order, and a checkpoint is compared by its text."""
+    names = [f"id-{number}" for number in range(100)]
+    notices = Notices(of_rules=frozenset(names), interrupted=frozenset(reversed(names)))
+    told = json.loads(NOTICES.dump(notices))
+    assert told["of_rules"] == told["interrupted"] == sorted(names)
+    assert NOTICES.load(NOTICES.dump(notices)) == notices
